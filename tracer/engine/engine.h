@@ -54,4 +54,73 @@ bool ipt_ptgen_enabled(const struct ipt_ptgen *g);
 /* Bytes handed to the sink. */
 uint64_t ipt_ptgen_pos(const struct ipt_ptgen *g);
 
+/* --- software engines: make branches of a thread that its host resumes and stops --- */
+
+struct user_regs_struct;
+
+/* What an engine needs of its host; @host is the host's thread. */
+struct ipt_remote_ops {
+	/* Code bytes at @va as the trace directory knows them now; count, 0 none (vsyscall page).
+	 */
+	size_t (*read_code)(void *host, uint64_t va, uint8_t *out, size_t n);
+	/* Memory of the thread; 0 or negative errno. */
+	int (*read)(void *host, uint64_t va, void *out, size_t n);
+	int (*write)(void *host, uint64_t va, const void *p, size_t n);
+	int (*set_regs)(void *host, const struct user_regs_struct *regs);
+	/* An instruction was executed (canonical sequence); may be NULL. */
+	void (*log_ip)(void *host, uint64_t ip);
+	/* Control went from @from to @to by no instruction that is known: the stretch between is
+	 * not recorded. */
+	void (*lost)(void *host, uint64_t from, uint64_t to);
+};
+
+enum ipt_stop_kind {
+	IPT_STOP_STEP,    /* the instruction it was resumed for is done (#DB) */
+	IPT_STOP_SYSEXIT, /* on the way out of the kernel; no instruction after the syscall is done
+			   */
+	IPT_STOP_SIGNAL,  /* about to take signal `sig`; nothing of the next instruction is done */
+	IPT_STOP_ENTRY,   /* at the first instruction of a signal handler */
+	IPT_STOP_OTHER,   /* ptrace event, group stop: nothing is done */
+	IPT_STOP_EXEC,    /* in execve, the new program in place */
+	IPT_STOP_EXIT,    /* about to end; no more user code */
+};
+
+struct ipt_stop {
+	enum ipt_stop_kind kind;
+	int sig; /* SIGNAL */
+	const struct user_regs_struct *regs;
+	uint64_t tsc;
+};
+
+struct ipt_ethread; /* a thread under an engine */
+
+struct ipt_engine_ops {
+	const char *name;
+	/* The thread is stopped at regs of the first stop(); @in_kernel: inside a syscall. */
+	struct ipt_ethread *(*thread_new)(const struct ipt_ptgen_cfg *cfg,
+					  const struct ipt_remote_ops *remote, void *host,
+					  ipt_ptgen_sink sink, void *sink_arg);
+	void (*thread_free)(struct ipt_ethread *t);
+	/* The thread stopped. Emits what happened since it was resumed. */
+	void (*stopped)(struct ipt_ethread *t, const struct ipt_stop *stop);
+	/* The host is about to resume it by a single step. Emits what is certain beforehand
+	 * (syscalls). */
+	void (*resume)(struct ipt_ethread *t, uint64_t tsc);
+	/* Code is about to change: end the packets so that the stream has a position for it (while
+	 * stopped). */
+	void (*code_break)(struct ipt_ethread *t, uint64_t tsc);
+	/* True while the stream stands between TIP.PGD and TIP.PGE. */
+	bool (*disabled)(const struct ipt_ethread *t);
+	uint64_t (*insns)(const struct ipt_ethread *t);
+	/* True when a SIGTRAP for the thread's own trap flag is due with this STEP stop. */
+	bool (*own_trap)(const struct ipt_ethread *t);
+};
+
+extern const struct ipt_engine_ops ipt_engine_step;
+
+/* Take the trap flag that stepping left in the saved flags (r11) of a thread inside a syscall out
+ * of @regs. True when
+ * @regs changed. Also for children that are let go. */
+bool ipt_step_clean_regs(struct user_regs_struct *regs);
+
 #endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The step engine: one instruction at a time, the simplest correct code, and the oracle of the
+ * others. It is told of every stop of its thread and says what ran between two of them. How a
+ * thread is stopped and resumed is its host's.
+ *
+ * A thread is "armed" with the instruction it is resumed at. Syscalls and breakpoints end their
+ * packets before the thread is resumed, since some never come back; everything else is told after
+ * the stop.
+ */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+
+#define FLAG_TF           0x100ull
+#define FLAG_RF           0x10000ull
+#define VSYSCALL_PAGE     0xffffffffff600000ull
+#define USER64_CS         0x33
+#define KERNEL_RESTART_LO (-516) /* -ERESTART_RESTARTBLOCK */
+#define KERNEL_RESTART_HI (-512) /* -ERESTARTSYS */
+
+struct ipt_ethread {
+	struct ipt_ptgen *g; /* owned */
+	const struct ipt_remote_ops *remote;
+	void *host;
+	struct user_regs_struct regs; /* at the last stop */
+	struct ipt_insn insn;         /* armed, at regs.rip */
+	bool armed;                   /* insn is valid */
+	bool sync_done;               /* armed insn and its TIP.PGD are in the stream already */
+	bool restart;   /* the kernel will run the syscall again unless a handler comes first */
+	bool signalled; /* a signal stop came; what is resumed is not known yet */
+	bool own_trap;
+	uint64_t insns;
+};
+
+static struct ipt_ethread *thread_new(const struct ipt_ptgen_cfg *cfg,
+				      const struct ipt_remote_ops *remote, void *host,
+				      ipt_ptgen_sink sink, void *sink_arg)
+{
+	struct ipt_ethread *t = ipt_xcalloc(1, sizeof(*t));
+
+	t->g = ipt_ptgen_new(cfg, sink, sink_arg);
+	t->remote = remote;
+	t->host = host;
+	return t;
+}
+
+static void thread_free(struct ipt_ethread *t)
+{
+	if (!t)
+		return;
+	ipt_ptgen_free(t->g);
+	free(t);
+}
+
+static enum ipt_xmode mode_of(const struct user_regs_struct *r)
+{
+	return r->cs == USER64_CS ? IPT_X64 : IPT_X32;
+}
+
+static bool in_vsyscall(uint64_t ip)
+{
+	return (ip & ~0xfffull) == VSYSCALL_PAGE;
+}
+
+/* Inside the kernel with a restart to come: a value that no user code ever gets to see. */
+static bool restart_due(const struct user_regs_struct *r)
+{
+	int64_t ax = (int64_t)r->rax;
+
+	if (r->cs != USER64_CS)
+		ax = (int32_t)r->rax;
+	return (int64_t)r->orig_rax >= 0 && ax >= KERNEL_RESTART_LO && ax <= KERNEL_RESTART_HI;
+}
+
+bool ipt_step_clean_regs(struct user_regs_struct *r)
+{
+	const uint64_t mask = ~(FLAG_TF | FLAG_RF);
+
+	/* SYSCALL saves the flags in r11, the trap flag of the stepping with them. */
+	if (r->cs != USER64_CS || !(r->r11 & FLAG_TF) || (r->eflags & FLAG_TF) ||
+	    (r->r11 & mask) != (r->eflags & mask))
+		return false;
+	r->r11 &= ~FLAG_TF;
+	return true;
+}
+
+static int decode_at(struct ipt_ethread *t, struct ipt_insn *insn, uint64_t ip, enum ipt_xmode mode)
+{
+	uint8_t code[IPT_INSN_MAX];
+	size_t n = t->remote->read_code(t->host, ip, code, sizeof(code));
+
+	if (!n)
+		return -IPT_E_NOCODE;
+	return ipt_x86_decode(insn, code, n, ip, mode);
+}
+
+static void emit(struct ipt_ethread *t, const struct ipt_insn *insn, uint64_t ip, uint64_t next,
+		 enum ipt_xmode next_mode, uint64_t tsc)
+{
+	ipt_ptgen_insn(t->g, insn, ip, next, next_mode, tsc);
+	t->insns++;
+	if (t->remote->log_ip)
+		t->remote->log_ip(t->host, ip);
+}
+
+static void enable_at(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
+{
+	if (!ipt_ptgen_enabled(t->g))
+		ipt_ptgen_enable(t->g, ip, mode_of(&t->regs), tsc);
+}
+
+static void end_async(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
+{
+	if (ipt_ptgen_enabled(t->g))
+		ipt_ptgen_async(t->g, ip, tsc);
+}
+
+static bool is_kernel_entry(const struct ipt_insn *i)
+{
+	return i->sub == IPT_IS_SYSCALL || i->sub == IPT_IS_SYSENTER || i->sub == IPT_IS_INT3 ||
+	       (i->sub == IPT_IS_INT && i->imm == 0x80);
+}
+
+/* Could @insn at @ip have gone to @next? */
+static bool feasible(const struct ipt_insn *insn, uint64_t ip, uint64_t next, enum ipt_xmode mode)
+{
+	uint64_t seq = ip + insn->len;
+
+	if (mode != IPT_X64)
+		seq &= 0xffffffffu;
+	switch ((enum ipt_iclass)insn->iclass) {
+	case IPT_IC_OTHER:
+	case IPT_IC_PTWRITE: return next == seq;
+	case IPT_IC_COND: return next == seq || next == insn->target;
+	case IPT_IC_JMP:
+	case IPT_IC_CALL: return next == insn->target;
+	case IPT_IC_JMP_IND:
+	case IPT_IC_CALL_IND:
+	case IPT_IC_RET:
+	case IPT_IC_FAR_CALL:
+	case IPT_IC_FAR_RET:
+	case IPT_IC_FAR_JMP: return true;
+	}
+	return false;
+}
+
+static void lost(struct ipt_ethread *t, uint64_t from, uint64_t to, uint64_t tsc)
+{
+	end_async(t, from, tsc);
+	if (t->remote->lost)
+		t->remote->lost(t->host, from, to);
+}
+
+/* PUSHF stored the trap flag of the stepping: take it out of the stack. */
+static void clean_pushed_flags(struct ipt_ethread *t, const struct user_regs_struct *now)
+{
+	uint16_t low;
+
+	if (t->regs.eflags & FLAG_TF)
+		return;
+	if (t->remote->read(t->host, now->rsp, &low, sizeof(low)) == 0 && (low & FLAG_TF)) {
+		low &= (uint16_t)~FLAG_TF;
+		t->remote->write(t->host, now->rsp, &low, sizeof(low));
+	}
+}
+
+/* Stepping over MOV SS or POP SS runs the next instruction too (its traps are held back for one
+ * instruction). */
+static bool emit_shadow(struct ipt_ethread *t, uint64_t ip, const struct user_regs_struct *now,
+			uint64_t tsc)
+{
+	struct ipt_insn next;
+	uint64_t mid = ip + t->insn.len;
+
+	if (decode_at(t, &next, mid, mode_of(&t->regs)) ||
+	    !feasible(&next, mid, now->rip, mode_of(&t->regs)))
+		return false;
+	emit(t, &t->insn, ip, mid, mode_of(&t->regs), tsc);
+	t->insn = next;
+	emit(t, &next, mid, now->rip, mode_of(now), tsc);
+	return true;
+}
+
+/* The armed instruction at @ip ran and left the thread at @now. */
+static void executed(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+{
+	uint64_t ip = t->regs.rip;
+	const struct ipt_insn *insn = &t->insn;
+
+	if (!t->armed) {
+		lost(t, ip, now->rip, tsc);
+		return;
+	}
+	if (insn->sub == IPT_IS_REP_STRING && now->rip == ip)
+		return; /* one iteration: the instruction is not done */
+	if (insn->sub == IPT_IS_MOV_SS && now->rip != ip + insn->len) {
+		if (!emit_shadow(t, ip, now, tsc))
+			lost(t, ip, now->rip, tsc);
+	} else if (insn->sub == IPT_IS_XBEGIN && now->rip == insn->target) {
+		/* The trap aborts the transaction at once: nothing of it happened. */
+		end_async(t, ip, tsc);
+		return;
+	} else if (!feasible(insn, ip, now->rip, mode_of(&t->regs))) {
+		lost(t, ip, now->rip, tsc);
+		return;
+	} else {
+		emit(t, insn, ip, now->rip, mode_of(now), tsc);
+	}
+	if (t->insn.sub == IPT_IS_PUSHF)
+		clean_pushed_flags(t, now);
+}
+
+/* The vsyscall page is no code: the kernel emulates the call and returns, and the step runs the
+ * instruction there. */
+static void ran_vsyscall(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+{
+	uint64_t ret = 0;
+
+	end_async(t, t->regs.rip, tsc);
+	if (t->remote->read(t->host, t->regs.rsp, &ret, sizeof(ret)) || now->rip == ret)
+		return;
+	t->armed = decode_at(t, &t->insn, ret, mode_of(now)) == 0;
+	t->regs.rip = ret;
+	enable_at(t, ret, tsc);
+	executed(t, now, tsc);
+}
+
+static void on_step(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+{
+	t->own_trap = t->regs.eflags & FLAG_TF;
+	if (t->signalled)
+		enable_at(t, t->regs.rip,
+			  tsc); /* the signal was ignored: nothing else ran before */
+	if (in_vsyscall(t->regs.rip))
+		ran_vsyscall(t, now, tsc);
+	else
+		executed(t, now, tsc);
+}
+
+/* A syscall that was interrupted and ignored the signal executes its instruction again. */
+static void ran_restart(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+{
+	struct ipt_insn insn;
+	uint64_t ip = now->rip - 2;
+
+	if (ipt_ptgen_enabled(t->g) || decode_at(t, &insn, ip, mode_of(now)) || insn.len != 2 ||
+	    !is_kernel_entry(&insn))
+		return;
+	enable_at(t, ip, tsc);
+	emit(t, &insn, ip, now->rip, mode_of(now), tsc);
+	ipt_ptgen_disable(t->g, tsc);
+}
+
+static void on_signal(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+{
+	if (t->armed && !t->sync_done && !t->signalled && now->rip != t->regs.rip) {
+		/* A trap after the instruction (INTO, INT1): it is done. */
+		enable_at(t, t->regs.rip, tsc);
+		executed(t, now, tsc);
+		if (t->insn.iclass == IPT_IC_FAR_CALL && ipt_ptgen_enabled(t->g))
+			ipt_ptgen_disable(t->g, tsc);
+	}
+	end_async(t, now->rip, tsc);
+	t->signalled = true;
+}
+
+static void stopped(struct ipt_ethread *t, const struct ipt_stop *stop)
+{
+	struct user_regs_struct now = *stop->regs;
+	bool restarted = t->restart;
+
+	t->own_trap = false;
+	switch (stop->kind) {
+	case IPT_STOP_STEP:
+		on_step(t, &now, stop->tsc);
+		t->signalled = false;
+		break;
+	case IPT_STOP_SYSEXIT:
+		if (restarted)
+			ran_restart(t, &now, stop->tsc);
+		t->signalled = false;
+		break;
+	case IPT_STOP_SIGNAL: on_signal(t, &now, stop->tsc); break;
+	case IPT_STOP_ENTRY: t->signalled = false; break;
+	case IPT_STOP_EXEC:
+	case IPT_STOP_EXIT: end_async(t, now.rip, stop->tsc); break;
+	case IPT_STOP_OTHER: break;
+	}
+	if (!ipt_ptgen_enabled(t->g) && ipt_step_clean_regs(&now))
+		t->remote->set_regs(t->host, &now);
+	t->restart = !ipt_ptgen_enabled(t->g) && restart_due(&now) && stop->kind != IPT_STOP_ENTRY;
+	t->regs = now;
+	t->armed = t->sync_done = false;
+}
+
+static void resume(struct ipt_ethread *t, uint64_t tsc)
+{
+	const struct user_regs_struct *r = &t->regs;
+
+	if (t->restart)
+		return;
+	t->armed = !in_vsyscall(r->rip) && decode_at(t, &t->insn, r->rip, mode_of(r)) == 0;
+	if (t->signalled)
+		return;
+	enable_at(t, r->rip, tsc);
+	if (t->armed && is_kernel_entry(&t->insn) && !t->sync_done) {
+		emit(t, &t->insn, r->rip, r->rip + t->insn.len, mode_of(r), tsc);
+		ipt_ptgen_disable(t->g, tsc);
+		t->sync_done = true;
+	}
+}
+
+static void code_break(struct ipt_ethread *t, uint64_t tsc)
+{
+	/* While running, the thread stands before its armed instruction, as far as the stream
+	 * knows. */
+	if (ipt_ptgen_enabled(t->g)) {
+		ipt_ptgen_async(t->g, t->regs.rip, tsc);
+		ipt_ptgen_flush(t->g);
+	}
+}
+
+static bool disabled(const struct ipt_ethread *t)
+{
+	return !ipt_ptgen_enabled(t->g);
+}
+
+static uint64_t insns(const struct ipt_ethread *t)
+{
+	return t->insns;
+}
+
+static bool own_trap(const struct ipt_ethread *t)
+{
+	return t->own_trap;
+}
+
+const struct ipt_engine_ops ipt_engine_step = {
+	.name = "step",
+	.thread_new = thread_new,
+	.thread_free = thread_free,
+	.stopped = stopped,
+	.resume = resume,
+	.code_break = code_break,
+	.disabled = disabled,
+	.insns = insns,
+	.own_trap = own_trap,
+};
