@@ -52,6 +52,15 @@ void ipt_code_free(struct ipt_code *c);
 size_t ipt_code_n_epochs(const struct ipt_code *c);
 const struct ipt_epoch *ipt_code_epoch(const struct ipt_code *c, size_t i);
 
+/* Where epoch @i begins, without making its list of maps; UINT64_MAX beyond the last. */
+uint64_t ipt_code_epoch_off(const struct ipt_code *c, size_t i);
+/* Goes up by one at each exec. */
+uint32_t ipt_code_program(const struct ipt_code *c, size_t i);
+/* Maps with bytes, at most @cap, of which the range never holds other code while @program runs: one
+ * image for all its epochs. All others must be read with ipt_code_read_at(). Returns the count. */
+size_t ipt_code_stable(const struct ipt_code *c, uint32_t program, const struct ipt_map **out,
+		       size_t cap);
+
 /* Make epoch @i the current one (flow does so as it decodes); lookups below use it. */
 void ipt_code_seek(struct ipt_code *c, size_t i);
 size_t ipt_code_current(const struct ipt_code *c);
@@ -59,5 +68,8 @@ size_t ipt_code_current(const struct ipt_code *c);
 const struct ipt_map *ipt_code_map(const struct ipt_code *c, uint64_t va);
 /* Copy up to @n code bytes at @va; crosses adjacent maps. Count copied; 0: none known. */
 size_t ipt_code_read(const struct ipt_code *c, uint64_t va, uint8_t *out, size_t n);
+/* The same in epoch @epoch. */
+size_t ipt_code_read_at(const struct ipt_code *c, size_t epoch, uint64_t va, uint8_t *out,
+			size_t n);
 
 #endif
