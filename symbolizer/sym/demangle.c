@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* demangle: C++ (Itanium) and Rust names through libiberty; the only file that includes its header.
+ */
+#include <libiberty/demangle.h>
+
+#include "sym/sym_priv.h"
+
+/* Demangling a hostile name costs far more than reading it; real ones are shorter. */
+#define NAME_MAX_DEMANGLE 8192
+
+char *ipt_sym_demangle(const char *name)
+{
+	if (name[0] != '_' || strnlen(name, NAME_MAX_DEMANGLE) == NAME_MAX_DEMANGLE)
+		return NULL;
+	if (name[1] != 'Z' && name[1] != 'R' && name[1] != '_')
+		return NULL;
+	return cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
+}
