@@ -25,6 +25,7 @@ static const struct row rows[] = {
 	{ZYDIS_MNEMONIC_IRET, IPT_IC_FAR_RET, IPT_IS_IRET},
 	{ZYDIS_MNEMONIC_IRETD, IPT_IC_FAR_RET, IPT_IS_IRET},
 	{ZYDIS_MNEMONIC_IRETQ, IPT_IC_FAR_RET, IPT_IS_IRET},
+	{ZYDIS_MNEMONIC_UIRET, IPT_IC_FAR_RET, IPT_IS_NONE},
 	{ZYDIS_MNEMONIC_PTWRITE, IPT_IC_PTWRITE, IPT_IS_NONE},
 	{ZYDIS_MNEMONIC_PUSHF, IPT_IC_OTHER, IPT_IS_PUSHF},
 	{ZYDIS_MNEMONIC_PUSHFD, IPT_IC_OTHER, IPT_IS_PUSHF},
@@ -102,7 +103,8 @@ static void classify(struct ipt_insn *insn, const ZydisDecodedInstruction *z)
 
 	switch ((int)z->meta.category) {
 	case ZYDIS_CATEGORY_COND_BR:
-		if (z->mnemonic == ZYDIS_MNEMONIC_XBEGIN)
+		/* Zydis counts XBEGIN, XEND and XABORT here; they take no TNT bit. */
+		if (!direct || z->mnemonic == ZYDIS_MNEMONIC_XBEGIN)
 			break;
 		insn->iclass = IPT_IC_COND;
 		return;
