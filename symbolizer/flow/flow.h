@@ -67,10 +67,11 @@ struct ipt_ev {
 			uint64_t tsc;
 			uint64_t ns; /* since the start of the trace; tsc ticks where the frequency
 					is unknown */
-			uint64_t bound; /* the clock may be this much late, in the unit of ns */
+			uint64_t bound; /* the clock may be this much late, in the unit of ns;
+					   UINT64_MAX: unknown */
 		} time;
 		struct {
-			uint64_t ip;         /* where decoding stopped; 0 unknown */
+			uint64_t ip;         /* where decoding stopped (OVF: goes on); 0 unknown */
 			const char *text;    /* lent for the call; reason in words */
 			uint64_t resume_off; /* PT offset where it goes on; UINT64_MAX: it does not
 					      */
@@ -93,7 +94,8 @@ struct ipt_flow_stats {
 };
 
 struct ipt_flow_cfg {
-	const char *decoder; /* "ref" (NULL: the default) */
+	const char *decoder; /* "ref" (NULL: the default); "insn": libipt's instruction decoder
+				alone */
 	bool no_time;        /* do not make TIME events */
 };
 
