@@ -212,6 +212,51 @@ static void index_unit(struct ipt_dwarf *d, Dwarf_Die die, Dwarf_Half version,
 		index_by_rows(d, cu, val, out);
 }
 
+/* The unit whose first DIE is at @off, as a number; units are in the order of their offsets. */
+static uint32_t unit_at(const struct ipt_dwarf *d, Dwarf_Off off)
+{
+	size_t lo = 0, hi = d->cus.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (d->cus.v[mid].die < off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < d->cus.n && d->cus.v[lo].die == off ? (uint32_t)lo : IPT_SEG_NONE;
+}
+
+/* .debug_aranges knows of sections that the DIEs of strict DWARF 2 cannot tell of. */
+static void index_aranges(struct ipt_dwarf *d, struct ipt_spans *out)
+{
+	Dwarf_Error err = NULL;
+	Dwarf_Arange *list = NULL;
+	Dwarf_Signed n = 0;
+
+	if (!ipt_dw_ok(d, d->dbg, dwarf_get_aranges(d->dbg, &list, &n, &err), err))
+		return;
+	for (Dwarf_Signed i = 0; i < n; i++) {
+		Dwarf_Unsigned seg, seg_size, len;
+		Dwarf_Addr lo;
+		Dwarf_Off off;
+		uint32_t unit;
+
+		err = NULL;
+		if (ipt_dw_ok(d, d->dbg,
+			      dwarf_get_arange_info_b(list[i], &seg, &seg_size, &lo, &len, &off,
+						      &err),
+			      err)) {
+			unit = unit_at(d, off);
+			if (unit != IPT_SEG_NONE)
+				add_span(d, lo, lo + len, unit, out);
+		}
+		dwarf_dealloc(d->dbg, list[i], DW_DLA_ARANGE);
+	}
+	dwarf_dealloc(d->dbg, list, DW_DLA_LIST);
+}
+
 static void index_units(struct ipt_dwarf *d)
 {
 	struct ipt_spans spans = {0};
@@ -236,6 +281,7 @@ static void index_units(struct ipt_dwarf *d)
 		index_unit(d, die, version, &spans);
 		dwarf_dealloc_die(die);
 	}
+	index_aranges(d, &spans);
 	ipt_span_flatten(&spans, &d->segs);
 	ipt_vec_fini(&spans);
 }
