@@ -67,8 +67,8 @@ static void on_enter(void *arg, struct ipt_stack *st, struct ipt_sframe *f, size
 	static const char *const begins[] = {"call", "tail", "signal", "start", "initial", "below"};
 
 	(void)arg;
-	ck_assert_uint_eq(depth + 1, ipt_stack_depth(st));
-	ck_assert_ptr_null(f->user);
+	if (depth + 1 != ipt_stack_depth(st) || f->user)
+		ck_abort_msg("frame of %s told with a wrong depth", f->func->name);
 	if (!quiet)
 		ipt_buf_printf(&told, "%s+%s@%zu ", begins[f->begin], f->func->name, depth);
 }
