@@ -171,7 +171,7 @@ static inline int lp_encode(uint8_t *p, size_t n, const struct pt_packet *k)
 static inline void rnd_ip(struct ipt_pkt *k, uint64_t *s)
 {
 	static const enum ipt_ipc ipcs[] = {IPT_IPC_SUPPRESSED, IPT_IPC_UPDATE16, IPT_IPC_UPDATE32,
-					    IPT_IPC_SEXT48,	IPT_IPC_UPDATE48, IPT_IPC_FULL};
+					    IPT_IPC_SEXT48,     IPT_IPC_UPDATE48, IPT_IPC_FULL};
 	static const uint8_t bits[] = {0, 16, 32, 48, 48, 0, 64};
 
 	k->ip.ipc = ipcs[(rnd(s) >> 40) % IPT_ARRAY_SIZE(ipcs)];

@@ -11,7 +11,7 @@
 #include "libipt_pkt.h"
 
 #define N_SLOTS 400
-#define SLOT	16 /* bytes; an instruction, then a jump over the rest */
+#define SLOT    16 /* bytes; an instruction, then a jump over the rest */
 #define N_STEPS 6000
 
 struct prog {
@@ -28,7 +28,7 @@ struct walk {
 	enum ipt_xmode mode;
 	uint64_t ip;
 	uint64_t tsc;
-	IPT_VEC(uint64_t) ips;	/* walked */
+	IPT_VEC(uint64_t) ips;   /* walked */
 	IPT_VEC(uint64_t) calls; /* return addresses */
 };
 
@@ -44,7 +44,7 @@ static void put_rel32(uint8_t *p, unsigned int op_len, uint64_t slot, uint64_t t
 static void fill_slot(struct prog *p, uint64_t slot, uint64_t *seed, bool mixed)
 {
 	static const uint8_t plain[][4] = {
-		{2, 0xff, 0xe0},       {2, 0xff, 0xd0}, {1, 0xc3},	 {2, 0x0f, 0x05}, {1, 0xcc},
+		{2, 0xff, 0xe0},       {2, 0xff, 0xd0}, {1, 0xc3},       {2, 0x0f, 0x05}, {1, 0xcc},
 		{2, 0xcd, 0x80},       {2, 0xf3, 0xa4}, {3, 0xc2, 8, 0}, {2, 0xe3, 0x06}, {1, 0xc3},
 		{3, 0x0f, 0x1f, 0x00}, {2, 0x74, 0x00},
 	};
@@ -68,7 +68,8 @@ static void fill_slot(struct prog *p, uint64_t slot, uint64_t *seed, bool mixed)
 		c[0] = 0xe8;
 		put_rel32(c, 1, slot, ahead);
 	} else if (r < 21) {
-		memcpy(c, "\xe8\0\0\0\0", 5); /* to the next instruction: not for the return stack */
+		memcpy(c, "\xe8\0\0\0\0",
+		       5); /* to the next instruction: not for the return stack */
 	} else if (r < 22) {
 		memcpy(c, "\xf3\x0f\xae\xe0", 4); /* PTWRITE */
 	} else if (mixed) {

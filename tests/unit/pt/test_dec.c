@@ -31,12 +31,12 @@ END_TEST
 
 START_TEST(block_items_are_read_only_inside_a_block)
 {
-	static const uint8_t b[] = {2, 0x63, 0x80,		   /* BBP of 4-byte items */
-				    0x0c, 0xaa, 0xbb, 0xcc, 0xdd,  /* BIP 1 */
-				    2, 0x33,			   /* BEP */
-				    0x0c,			   /* TNT */
-				    2, 0x63, 0x00,		   /* BBP of 8-byte items */
-				    0xfc, 1, 0, 0, 0, 0, 0, 0, 2}; /* BIP 31 */
+	static const uint8_t b[] = {2,    0x63, 0x80,             /* BBP of 4-byte items */
+				    0x0c, 0xaa, 0xbb, 0xcc, 0xdd, /* BIP 1 */
+				    2,    0x33,                   /* BEP */
+				    0x0c,                         /* TNT */
+				    2,    0x63, 0x00,             /* BBP of 8-byte items */
+				    0xfc, 1,    0,    0,    0,    0, 0, 0, 2}; /* BIP 31 */
 	static const enum ipt_pkt_kind want[] = {IPT_PKT_BBP, IPT_PKT_BIP, IPT_PKT_BEP,
 						 IPT_PKT_TNT, IPT_PKT_BBP, IPT_PKT_BIP};
 	struct ipt_pkt_ctx ctx = {0};
@@ -86,8 +86,18 @@ END_TEST
 START_TEST(bytes_that_are_no_packet_are_bad)
 {
 	static const uint8_t rows[][16] = {
-		{0x02, 0x00}, {0x02, 0x52 | 0x40}, {0x02, 0xc3, 0x00}, {0xad}, {0xed}, {0xbd}, {0xe1},
-		{0x99, 0x40}, {0x39}, {0x05}, {0x02, 0x82, 0x02, 0x83}, {0x02, 0xa3},
+		{0x02, 0x00},
+		{0x02, 0x52 | 0x40},
+		{0x02, 0xc3, 0x00},
+		{0xad},
+		{0xed},
+		{0xbd},
+		{0xe1},
+		{0x99, 0x40},
+		{0x39},
+		{0x05},
+		{0x02, 0x82, 0x02, 0x83},
+		{0x02, 0xa3},
 		{7, 255, 255, 255, 255, 255, 255, 255, 255, 255, 254},
 	};
 	struct ipt_pkt_ctx ctx = {0};
