@@ -32,6 +32,7 @@ struct ipt_ethread {
 	bool restart;   /* the kernel will run the syscall again unless a handler comes first */
 	bool signalled; /* a signal stop came; what is resumed is not known yet */
 	bool own_trap;
+	bool seen; /* regs are those of a stop */
 	uint64_t insns;
 };
 
@@ -273,6 +274,10 @@ static void stopped(struct ipt_ethread *t, const struct ipt_stop *stop)
 	bool restarted = t->restart;
 
 	t->own_trap = false;
+	/* A ptrace event may come between an instruction and the trap that tells of it: wait for that one. */
+	if (stop->kind == IPT_STOP_OTHER && t->seen)
+		return;
+	t->seen = true;
 	switch (stop->kind) {
 	case IPT_STOP_STEP:
 		on_step(t, &now, stop->tsc);
@@ -300,7 +305,7 @@ static void resume(struct ipt_ethread *t, uint64_t tsc)
 {
 	const struct user_regs_struct *r = &t->regs;
 
-	if (t->restart)
+	if (t->restart || t->armed)
 		return;
 	t->armed = !in_vsyscall(r->rip) && decode_at(t, &t->insn, r->rip, mode_of(r)) == 0;
 	if (t->signalled)

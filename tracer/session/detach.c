@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Letting threads go with nothing of the tracing left in them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+
+#include "session/priv.h"
+
+#ifndef TRAP_TRACE
+#define TRAP_TRACE 2
+#endif
+
+bool ipt_thr_step_trap_pending(const struct thr *t)
+{
+	struct __ptrace_peeksiginfo_args args = {.off = 0, .flags = 0, .nr = 32};
+	siginfo_t si[32];
+	long n = ptrace(PTRACE_PEEKSIGINFO, t->tid, &args, si);
+
+	for (long i = 0; i < n; i++) {
+		if (si[i].si_signo == SIGTRAP &&
+		    (si[i].si_code == TRAP_TRACE || si[i].si_code == TRAP_BRKPT))
+			return true;
+	}
+	return false;
+}
+
+void ipt_thr_detach(struct thr *t, int sig)
+{
+	struct sess *s = t->sess;
+	struct ipt_stop stop = {.kind = IPT_STOP_EXIT, .regs = &t->regs, .tsc = ipt_sess_tsc()};
+
+	if (t->bt)
+		s->backend->stopped(t->bt, &stop);
+	if (t->sig.set)
+		ipt_sess_write_signal(t, 0, false);
+	ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)sig);
+	ipt_thr_end(t, 0, 1);
+	ipt_sess_del_thr(s, t);
+}
+
+void ipt_sess_detach_all(struct sess *s)
+{
+	struct {
+		struct thr **v;
+		size_t n, cap;
+	} all = {0};
+	size_t it = 0;
+	uint64_t key;
+	void *v;
+
+	if (s->detaching)
+		return;
+	s->detaching = true;
+	while (ipt_u64map_next(&s->threads, &it, &key, &v))
+		*ipt_vec_push(&all) = v;
+	for (size_t i = 0; i < all.n; i++) {
+		/* A stopped one is let go where it is handled; the rest come to a stop. */
+		if (ptrace(PTRACE_INTERRUPT, all.v[i]->tid, NULL, NULL) < 0 && errno == ESRCH &&
+		    all.v[i]->state == THR_NEW)
+			continue;
+	}
+	ipt_vec_fini(&all);
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/* The keeper's loop: wait for a stop, say what it was, act on it, resume. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "session/priv.h"
+
+#ifndef TRAP_TRACE
+#define TRAP_TRACE 2
+#endif
+
+static volatile sig_atomic_t ticked;
+
+static void on_tick(int sig)
+{
+	(void)sig;
+	ticked = 1;
+}
+
+static void on_first_exec(struct sess *s, struct thr *t)
+{
+	if (ipt_sess_open_writer(s)) {
+		kill(t->tid, SIGKILL);
+		return;
+	}
+	ipt_thr_begin(t);
+}
+
+/* Resume, or let go when the recording ends. The thread may be gone afterwards. */
+static void resume(struct thr *t, int sig)
+{
+	struct sess *s = t->sess;
+	enum ipt_resume how = IPT_RESUME_CONT;
+
+	if (s->detaching || t->let_go) {
+		ipt_thr_detach(t, sig);
+		return;
+	}
+	if (t->bt) {
+		ipt_sess_check_code(t);
+		ipt_sysc_before(t);
+		how = s->backend->resume(t->bt, ipt_sess_tsc());
+	}
+	t->state = THR_RUNNING;
+	if (how == IPT_RESUME_STEP)
+		ipt_place_near(s, t->tid);
+	ptrace(how == IPT_RESUME_STEP ? PTRACE_SINGLESTEP : PTRACE_CONT, t->tid, NULL,
+	       (void *)(long)sig);
+}
+
+static void tell(struct thr *t, enum ipt_stop_kind kind, int sig)
+{
+	struct ipt_stop stop = {.kind = kind, .sig = sig, .regs = &t->regs, .tsc = ipt_sess_tsc()};
+
+	if (t->bt)
+		t->sess->backend->stopped(t->bt, &stop);
+}
+
+/* --- births --- */
+
+static enum ipt_sb_fork_kind fork_kind(int event, bool thread)
+{
+	if (thread)
+		return IPT_SB_FORK_THREAD;
+	return event == PTRACE_EVENT_VFORK  ? IPT_SB_FORK_VFORK
+	       : event == PTRACE_EVENT_FORK ? IPT_SB_FORK_FORK
+					    : IPT_SB_FORK_CLONE;
+}
+
+static struct thr *make_child(struct thr *t, pid_t tid, pid_t tgid, int event)
+{
+	struct sess *s = t->sess;
+	bool thread = tgid == t->proc->pid;
+	bool shares =
+		thread || event == PTRACE_EVENT_VFORK || (t->clone_flags & 0x100 /* CLONE_VM */);
+	struct proc *p = t->proc;
+	struct thr *c;
+
+	if (!thread) {
+		struct aspace *as = shares ? ipt_aspace_get(p->as) : ipt_aspace_copy(p->as);
+
+		p = ipt_sess_add_proc(s, tgid, t->proc->pid, as);
+	}
+	c = ipt_sess_add_thr(s, tid, p);
+	c->state = THR_NEW;
+	c->creator = (uint32_t)t->tid;
+	c->start_ppid = p->ppid;
+	c->let_go = !thread && !s->opts->follow;
+	if (!thread)
+		c->start_flags = IPT_SB_TF_FORKED | (shares ? IPT_SB_TF_SHARES_VM : 0u);
+	return c;
+}
+
+static void first_stop(struct thr *t);
+
+static void on_birth(struct thr *t, int event)
+{
+	struct sess *s = t->sess;
+	unsigned long msg = 0;
+	struct ipt_sb_fork rec;
+	struct ipt_sb_head h;
+	struct thr *c;
+	long tgid;
+	pid_t tid;
+
+	if (ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &msg) < 0 || !t->out)
+		return;
+	tid = (pid_t)msg;
+	tgid = ipt_proc_status(tid, "Tgid");
+	if (tgid < 0)
+		tgid = t->clone_flags & 0x10000 /* CLONE_THREAD */ ? t->proc->pid : tid;
+	c = ipt_sess_thr(s, tid);
+	if (!c)
+		c = make_child(t, tid, (pid_t)tgid, event);
+	if (!c->let_go && !c->out)
+		ipt_thr_open(c);
+	h = ipt_thr_head(t);
+	rec = (struct ipt_sb_fork){
+		.child_pid = (uint32_t)tgid,
+		.child_tid = (uint32_t)tid,
+		.child_gen = c->out ? ipt_wthread_gen(c->out) : UINT32_MAX,
+		.kind = fork_kind(event, tgid == t->proc->pid),
+	};
+	ipt_writer_record(s->w, IPT_SB_FORK, &h, &rec, sizeof(rec));
+	if (ipt_u64map_del(&s->early, (uint64_t)tid))
+		first_stop(c);
+}
+
+/* --- stops --- */
+
+static void first_stop(struct thr *t)
+{
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &t->regs) < 0)
+		return;
+	t->state = THR_STOPPED;
+	if (t->let_go) {
+		if (ipt_step_clean_regs(&t->regs))
+			ptrace(PTRACE_SETREGS, t->tid, NULL, &t->regs);
+	} else if (!t->bt) {
+		ipt_thr_begin(t);
+	}
+	resume(t, 0);
+}
+
+static void on_exit_event(struct thr *t)
+{
+	unsigned long status = 0;
+
+	ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &status);
+	tell(t, IPT_STOP_EXIT, 0);
+	if (t->out) {
+		ipt_sess_write_signal(t, 0, WIFSIGNALED((int)status));
+		if (t->sess->opts->syscalls && (t->regs.orig_rax == 60 || t->regs.orig_rax == 231))
+			ipt_sess_write_syscall(t, false);
+	}
+	t->state = THR_DEAD;
+	ptrace(PTRACE_CONT, t->tid, NULL, NULL);
+}
+
+static void on_exec(struct thr *t)
+{
+	unsigned long old_tid = 0;
+
+	ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &old_tid);
+	if (!t->sess->w)
+		on_first_exec(t->sess, t);
+	else if (!t->bt)
+		ipt_thr_begin(t);
+	if (t->bt)
+		ipt_thr_exec(t, (pid_t)old_tid);
+	resume(t, 0);
+}
+
+static bool is_stop_signal(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+static void on_event_stop(struct thr *t, int sig)
+{
+	struct sess *s = t->sess;
+
+	tell(t, IPT_STOP_OTHER, 0);
+	if (s->detaching && ipt_thr_step_trap_pending(t)) {
+		ptrace(PTRACE_CONT, t->tid, NULL, NULL);
+		return;
+	}
+	if (is_stop_signal(sig) && !s->detaching) {
+		t->state = THR_LISTEN;
+		ptrace(PTRACE_LISTEN, t->tid, NULL, NULL);
+		return;
+	}
+	resume(t, 0);
+}
+
+/* A SIGTRAP of ours, by its code; IPT_STOP_SIGNAL when it is the program's. */
+static enum ipt_stop_kind classify_trap(const siginfo_t *si)
+{
+	switch (si->si_code) {
+	case TRAP_TRACE: return IPT_STOP_STEP;
+	case TRAP_BRKPT: return IPT_STOP_SYSEXIT;
+	case SIGTRAP: return IPT_STOP_ENTRY; /* ptrace_notify() after a signal frame was made */
+	default: return IPT_STOP_SIGNAL;
+	}
+}
+
+static void keep_signal(struct thr *t, const siginfo_t *si)
+{
+	bool fault = si->si_code > 0 && (si->si_signo == SIGSEGV || si->si_signo == SIGBUS ||
+					 si->si_signo == SIGFPE || si->si_signo == SIGILL);
+
+	t->sig.set = true;
+	t->sig.rec = (struct ipt_sb_signal){
+		.signo = si->si_signo,
+		.code = si->si_code,
+		.addr = fault ? (uint64_t)(uintptr_t)si->si_addr : 0,
+		.ip = t->regs.rip,
+		.sender_pid = si->si_code <= 0 ? si->si_pid : 0,
+	};
+}
+
+static void on_signal(struct thr *t, int sig, const siginfo_t *si)
+{
+	if (t->sig.set)
+		ipt_sess_write_signal(t, 0, false); /* the one before had no handler */
+	tell(t, IPT_STOP_SIGNAL, sig);
+	if (t->bt)
+		keep_signal(t, si);
+	resume(t, sig);
+}
+
+static void on_trap(struct thr *t, enum ipt_stop_kind kind, siginfo_t *si)
+{
+	tell(t, kind, 0);
+	if (t->bt) {
+		if (t->sig.set)
+			ipt_sess_write_signal(t, kind == IPT_STOP_ENTRY ? t->regs.rip : 0, false);
+		if (kind == IPT_STOP_SYSEXIT)
+			ipt_sysc_after(t);
+		if (kind == IPT_STOP_STEP && t->sess->backend->own_trap(t->bt)) {
+			on_signal(t, SIGTRAP, si);
+			return;
+		}
+	}
+	resume(t, 0);
+}
+
+static void on_signal_stop(struct thr *t, int sig)
+{
+	enum ipt_stop_kind kind = IPT_STOP_SIGNAL;
+	siginfo_t si = {.si_signo = sig};
+
+	ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si);
+	if (sig == SIGTRAP)
+		kind = classify_trap(&si);
+	if (!t->bt && kind != IPT_STOP_SIGNAL)
+		kind = IPT_STOP_OTHER;
+	if (kind == IPT_STOP_SIGNAL)
+		on_signal(t, sig, &si);
+	else
+		on_trap(t, kind, &si);
+}
+
+static void on_stop(struct thr *t, int status)
+{
+	int sig = WSTOPSIG(status), event = status >> 16;
+
+	t->state = THR_STOPPED;
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &t->regs) < 0 && errno == ESRCH)
+		return; /* killed meanwhile: its end is on the way */
+	if (t->attached && !t->bt && !t->let_go)
+		ipt_thr_begin(t);
+	switch (event) {
+	case PTRACE_EVENT_EXIT: on_exit_event(t); break;
+	case PTRACE_EVENT_EXEC: on_exec(t); break;
+	case PTRACE_EVENT_CLONE:
+	case PTRACE_EVENT_FORK:
+	case PTRACE_EVENT_VFORK:
+		on_birth(t, event);
+		resume(t, 0);
+		break;
+	case PTRACE_EVENT_STOP:
+		if (!t->bt && t->out)
+			first_stop(t);
+		else if (t->let_go)
+			first_stop(t);
+		else
+			on_event_stop(t, sig);
+		break;
+	case 0: on_signal_stop(t, sig); break;
+	default: resume(t, 0); break;
+	}
+}
+
+static void on_end(struct thr *t, int status)
+{
+	struct sess *s = t->sess;
+
+	if (t->state != THR_DEAD)
+		tell(t, IPT_STOP_EXIT, 0);
+	if (t->tid == s->main_pid)
+		s->main_status = status;
+	ipt_thr_end(t, status, 0);
+	ipt_sess_del_thr(s, t);
+}
+
+/* The exec of a thread whose leader we do not know (a zombie at attach) comes under the leader's
+ * tid. */
+static struct thr *adopt_leader(struct sess *s, pid_t tid, int status)
+{
+	unsigned long old_tid = 0;
+	struct thr *old, *t;
+
+	if (!WIFSTOPPED(status) || status >> 16 != PTRACE_EVENT_EXEC)
+		return NULL;
+	ptrace(PTRACE_GETEVENTMSG, tid, NULL, &old_tid);
+	old = ipt_sess_thr(s, (pid_t)old_tid);
+	if (!old)
+		return NULL;
+	t = ipt_sess_add_thr(s, tid, old->proc);
+	ptrace(PTRACE_GETREGS, tid, NULL, &t->regs);
+	return t;
+}
+
+static void dispatch(struct sess *s, pid_t tid, int status)
+{
+	struct thr *t = ipt_sess_thr(s, tid);
+
+	if (!t)
+		t = adopt_leader(s, tid, status);
+	if (!t) {
+		if (WIFSTOPPED(status))
+			ipt_u64map_put(&s->early, (uint64_t)tid, (void *)((uintptr_t)tid + 1));
+		else
+			ipt_u64map_del(&s->early, (uint64_t)tid);
+		return;
+	}
+	if (WIFSTOPPED(status))
+		on_stop(t, status);
+	else
+		on_end(t, status);
+}
+
+/* --- the clock beside the stops --- */
+
+static void kill_targets(struct sess *s)
+{
+	size_t it = 0;
+	uint64_t key;
+	void *v;
+
+	while (ipt_u64map_next(&s->procs, &it, &key, &v))
+		kill(((const struct proc *)v)->pid, SIGKILL);
+}
+
+static void check_front(struct sess *s)
+{
+	struct pollfd p = {.fd = s->ctl, .events = POLLIN};
+	struct msg m;
+	int r;
+
+	if (s->detaching || poll(&p, 1, 0) <= 0)
+		return;
+	r = ipt_msg_recv(s->ctl, &m, false);
+	if (r == -EAGAIN || (r == 1 && m.type != MSG_STOP))
+		return;
+	if (r != 1 && s->opts->kill_on_exit) {
+		kill_targets(s);
+		return;
+	}
+	s->detached = true;
+	ipt_sess_detach_all(s);
+}
+
+static void tick(struct sess *s)
+{
+	ticked = 0;
+	check_front(s);
+	if (!s->w)
+		return;
+	ipt_writer_flush(s->w);
+	if (ipt_writer_error(s->w) && !s->detaching) {
+		s->disk_full = true;
+		ipt_sess_warn(s, "%s: %s; the program runs on untraced", s->dir,
+			      ipt_strerror(ipt_writer_error(s->w)));
+		ipt_sess_detach_all(s);
+	}
+}
+
+void ipt_sess_loop(struct sess *s)
+{
+	struct sigaction sa = {.sa_handler = on_tick};
+	struct itimerval every = {{0, 100000}, {0, 100000}};
+	int status;
+
+	sigaction(SIGALRM, &sa, NULL);
+	sigaction(SIGIO, &sa, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+	for (;;) {
+		pid_t tid = waitpid(-1, &status, __WALL);
+
+		if (tid < 0 && errno == ECHILD)
+			break;
+		if (tid > 0)
+			dispatch(s, tid, status);
+		if (ticked)
+			tick(s);
+	}
+	every = (struct itimerval){0};
+	setitimer(ITIMER_REAL, &every, NULL);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the keeper runs. A stop costs several times more when tracer and tracee wake each other
+ * across CPUs, so the keeper binds itself to the CPU of the thread it steps; the thread's own
+ * affinity is never touched.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "session/priv.h"
+
+/* Field "processor" of /proc/TID/stat; -1 unknown. */
+static int cpu_of(pid_t tid)
+{
+	char name[64], buf[1024], *p;
+	ssize_t n;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/stat", tid, tid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	if (n <= 0)
+		return -1;
+	buf[n] = 0;
+	p = strrchr(buf, ')');
+	/* ')' ends field 2; processor is field 39. */
+	for (int field = 2; p && field < 39; field++)
+		p = strchr(p + 1, ' ');
+	return p ? atoi(p + 1) : -1;
+}
+
+void ipt_place_near(struct sess *s, pid_t tid)
+{
+	cpu_set_t set;
+	int cpu;
+
+	/* Looking costs about one step: do it seldom. */
+	if (s->since_place++ % 512)
+		return;
+	cpu = cpu_of(tid);
+	if (cpu < 0 || cpu == s->cpu || cpu >= CPU_SETSIZE)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) == 0)
+		s->cpu = cpu;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the session share: the recording, its processes, threads and address spaces.
+ * Keeper's side. */
+#ifndef IPT_SESSION_PRIV_H
+#define IPT_SESSION_PRIV_H
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/user.h>
+
+#include "backend/backend.h"
+#include "session/session.h"
+#include "store/store.h"
+
+/* --- messages between front end and keeper (msg.c) --- */
+
+enum msg_type {
+	MSG_SEIZED,  /* keeper: the launched child is under ptrace; its gate is open */
+	MSG_STARTED, /* keeper: the trace directory is made; text: its name */
+	MSG_WARN,
+	MSG_ERROR, /* keeper: the recording failed: code, text */
+	MSG_DONE,  /* keeper: all ended; flags */
+	MSG_STOP,  /* front end: detach */
+	MSG_PID,   /* front end: the launched child's pid in code */
+};
+
+enum msg_flags {
+	MSG_F_LOST = 1,
+	MSG_F_DETACHED = 2,
+};
+
+struct msg {
+	uint32_t type; /* enum msg_type */
+	int32_t code;
+	uint32_t flags;
+	uint32_t pad;
+	uint64_t pos;
+	char text[4096];
+};
+
+int ipt_msg_send(int fd, enum msg_type type, int code, uint32_t flags, const char *text);
+/* 1: a message; 0: the other side is gone; negative errno (-EAGAIN without blocking). */
+int ipt_msg_recv(int fd, struct msg *m, bool block);
+
+/* --- address spaces (aspace.c, maps.c, capture.c) --- */
+
+struct amap { /* one executable mapping */
+	uint64_t start, end, pgoff, inode;
+	uint32_t dev_major, dev_minor, prot, kind;
+	char *path; /* owned */
+	uint8_t build_id[32];
+	size_t n_build_id;
+};
+
+struct amap_list {
+	struct amap *v; /* owned, sorted */
+	size_t n, cap;
+};
+
+struct aspace {
+	unsigned int refs;
+	struct amap_list maps;
+	struct ipt_u64map pages; /* va >> 12 to 4096 code bytes, as the trace has them; owned */
+};
+
+struct aspace *ipt_aspace_new(void);
+struct aspace *ipt_aspace_get(struct aspace *as);
+void ipt_aspace_put(struct aspace *as);
+struct aspace *ipt_aspace_copy(const struct aspace *as);
+struct amap *ipt_aspace_find(struct aspace *as, uint64_t va);
+/* Code bytes at @va that the trace has; count. */
+size_t ipt_aspace_read(const struct aspace *as, uint64_t va, uint8_t *out, size_t n);
+void ipt_aspace_drop(struct aspace *as, uint64_t start, uint64_t end);
+void ipt_aspace_store(struct aspace *as, uint64_t va, const uint8_t *p, size_t n);
+
+/* Executable mappings of a process from /proc (maps.c). */
+int ipt_maps_read(struct amap_list *out, pid_t tid);
+void ipt_maps_fini(struct amap_list *l);
+
+/* --- tracees (tracee.c) --- */
+
+enum thr_state {
+	THR_NEW, /* seized or announced; its first stop has not come */
+	THR_RUNNING,
+	THR_STOPPED,
+	THR_LISTEN, /* in a group stop */
+	THR_DEAD,   /* said that it ends; its exit status has not come */
+};
+
+struct proc {
+	pid_t pid;
+	pid_t ppid;        /* 0 unknown */
+	struct aspace *as; /* counted */
+	unsigned int n_threads;
+	bool begun; /* a thread of it has been opened */
+};
+
+struct pending_signal { /* a signal about to be delivered; written at the next stop, when its
+			   handler is known */
+	bool set;
+	struct ipt_sb_signal rec;
+};
+
+struct thr {
+	pid_t tid;
+	struct proc *proc; /* lent */
+	struct sess *sess; /* lent */
+	enum thr_state state;
+	struct ipt_wthread *out;      /* the writer's */
+	struct ipt_bthread *bt;       /* owned */
+	struct user_regs_struct regs; /* at the last stop */
+	struct pending_signal sig;
+	uint32_t creator;
+	uint32_t start_flags;
+	pid_t start_ppid;
+	bool attached;
+	bool let_go;           /* a child that is not followed: detach at its first stop */
+	bool flush_trap;       /* detaching: one more step trap is on its way */
+	bool untraced_restore; /* CLONE_UNTRACED was taken out of the flags of the clone it makes */
+	uint64_t clone_flags;  /* of the clone it makes */
+	FILE *step_log;        /* owned */
+};
+
+struct sess {
+	const struct ipt_record_opts *opts;
+	const struct ipt_backend_ops *backend;
+	struct ipt_backend_cfg bcfg;
+	struct ipt_writer *w; /* NULL until the program is there */
+	char dir[PATH_MAX];
+	int ctl;        /* socket to the front end */
+	pid_t main_pid; /* launched program; 0: attach */
+	pid_t front;
+	int main_status;           /* as wait(2); -1 unknown */
+	struct ipt_u64map threads; /* tid to struct thr; owned */
+	struct ipt_u64map procs;   /* pid to struct proc; owned */
+	struct ipt_u64map
+		early; /* tids that stopped before they were announced: value is tid + 1 */
+	bool detaching;
+	bool detached;
+	bool fatal; /* stop at once: error was sent */
+	bool disk_full;
+	int cpu; /* we are bound to it; -1 free */
+	unsigned int since_place;
+	struct ipt_diag diag;
+};
+
+struct thr *ipt_sess_thr(struct sess *s, pid_t tid);
+struct thr *ipt_sess_add_thr(struct sess *s, pid_t tid, struct proc *p);
+void ipt_sess_del_thr(struct sess *s, struct thr *t);
+struct proc *ipt_sess_proc(struct sess *s, pid_t pid);
+struct proc *ipt_sess_add_proc(struct sess *s, pid_t pid, pid_t ppid, struct aspace *as);
+void ipt_sess_del_proc(struct sess *s, struct proc *p);
+/* Text of /proc/TID/comm. */
+void ipt_proc_comm(char *out, size_t n, pid_t tid);
+/* A decimal field of /proc/TID/status ("Tgid", "TracerPid", "PPid", "Uid"); -1 unknown. */
+long ipt_proc_status(pid_t tid, const char *field);
+/* A hexadecimal signal mask of it ("SigCgt"); 0 unknown. */
+uint64_t ipt_proc_sigmask(pid_t tid, const char *field);
+
+/* --- records of changes (sideband.c) --- */
+
+uint64_t ipt_sess_tsc(void);
+struct ipt_sb_head ipt_thr_head(const struct thr *t);
+/* The process's mappings changed, perhaps: compare with /proc and record. */
+void ipt_sess_sync_maps(struct thr *t);
+/* All mappings anew (exec, first thread of an attached process). */
+void ipt_sess_fresh_maps(struct thr *t);
+/* Make sure that the trace knows the code at the thread's address as it is now; bytes for the
+ * engine follow. */
+void ipt_sess_check_code(struct thr *t);
+void ipt_sess_write_signal(struct thr *t, uint64_t handler, bool fatal);
+void ipt_sess_write_syscall(struct thr *t, bool returned);
+
+/* --- threads' life (life.c) --- */
+
+/* Open its file: THREAD_START. */
+void ipt_thr_open(struct thr *t);
+/* The thread is at its first stop: open it when that was not done, tell the backend. */
+void ipt_thr_begin(struct thr *t);
+/* It is gone: @status as wait(2), @flags of THREAD_EXIT. */
+void ipt_thr_end(struct thr *t, int status, uint32_t flags);
+void ipt_thr_exec(struct thr *t, pid_t old_tid);
+
+/* --- reaching a stopped thread (remote.c) --- */
+
+extern const struct ipt_remote_ops ipt_remote;
+int ipt_mem_read(pid_t tid, uint64_t va, void *out, size_t n);
+/* As much as can be read from @va on; count. */
+size_t ipt_mem_read_some(pid_t tid, uint64_t va, void *out, size_t n);
+int ipt_mem_write(pid_t tid, uint64_t va, const void *p, size_t n);
+
+/* --- call stack at attach (initstack.c) --- */
+
+#define IPT_INITSTACK_MAX 256
+/* Return addresses of a stopped thread, innermost first. Count; *flags as in struct ipt_sb_stack.
+ */
+size_t ipt_initstack(pid_t tid, uint64_t *out, size_t max, uint32_t *flags);
+
+/* --- the rest --- */
+
+void ipt_sess_host_info(const struct sess *s, struct ipt_session_info *info); /* hostinfo.c */
+
+int ipt_sess_open_writer(struct sess *s);                                  /* keeper.c */
+void ipt_place_near(struct sess *s, pid_t tid);                            /* place.c */
+int ipt_seize_process(struct sess *s, pid_t pid);                          /* seize.c */
+int ipt_seize_child(struct sess *s, pid_t pid);                            /* seize.c */
+void ipt_sess_detach_all(struct sess *s);                                  /* detach.c */
+void ipt_thr_detach(struct thr *t, int sig);                               /* detach.c */
+bool ipt_thr_step_trap_pending(const struct thr *t);                       /* detach.c */
+void ipt_sess_loop(struct sess *s);                                        /* loop.c */
+void ipt_sess_warn(struct sess *s, const char *fmt, ...) IPT_PRINTF(2, 3); /* keeper.c */
+void ipt_sess_fail(struct sess *s, int code, const char *fmt, ...) IPT_PRINTF(3, 4);
+/* The keeper's main. Returns the process's exit status. */
+int ipt_keeper_main(const struct ipt_record_opts *opts, const struct ipt_backend_ops *backend,
+		    int ctl, int gate, bool launch);
+/* Syscalls that matter (sysc.c): before the thread is resumed at one, and after it came back. */
+void ipt_sysc_before(struct thr *t);
+void ipt_sysc_after(struct thr *t);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* The syscalls a recording must know of: those that change mappings, and clones that want to be
+ * untraced. */
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+
+#include "session/priv.h"
+
+/* The same for 32-bit code, whose numbers differ. */
+enum nr32 {
+	NR32_FORK = 2,
+	NR32_MMAP = 90,
+	NR32_MUNMAP = 91,
+	NR32_IPC = 117,
+	NR32_CLONE = 120,
+	NR32_MPROTECT = 125,
+	NR32_MREMAP = 163,
+	NR32_VFORK = 190,
+	NR32_MMAP2 = 192,
+	NR32_PKEY_MPROTECT = 380,
+	NR_CLONE3 = 435,
+};
+
+static bool is_syscall_insn(struct thr *t)
+{
+	uint8_t code[2];
+
+	if (ipt_aspace_read(t->proc->as, t->regs.rip, code, 2) != 2)
+		return false;
+	return (code[0] == 0x0f && (code[1] == 0x05 || code[1] == 0x34)) ||
+	       (code[0] == 0xcd && code[1] == 0x80);
+}
+
+/* The flags of a clone about to be made, and where they are: 0 in a register, else the address in
+ * memory. */
+static bool clone_flags(struct thr *t, uint64_t *flags, uint64_t *mem)
+{
+	const struct user_regs_struct *r = &t->regs;
+	bool is64 = r->cs == 0x33;
+	uint64_t nr = is64 ? r->rax : (uint32_t)r->rax;
+
+	*mem = 0;
+	if (nr == NR_CLONE3) {
+		*mem = is64 ? r->rdi : (uint32_t)r->rbx;
+		return ipt_mem_read(t->tid, *mem, flags, sizeof(*flags)) == 0;
+	}
+	if (is64) {
+		*flags = nr == SYS_clone ? r->rdi : nr == SYS_vfork ? CLONE_VM | CLONE_VFORK : 0;
+		return nr == SYS_clone || nr == SYS_fork || nr == SYS_vfork;
+	}
+	*flags = nr == NR32_CLONE   ? (uint32_t)r->rbx
+		 : nr == NR32_VFORK ? CLONE_VM | CLONE_VFORK
+				    : 0;
+	return nr == NR32_CLONE || nr == NR32_FORK || nr == NR32_VFORK;
+}
+
+static void put_flags(struct thr *t, uint64_t mem, uint64_t flags)
+{
+	if (mem) {
+		ipt_mem_write(t->tid, mem, &flags, sizeof(flags));
+		return;
+	}
+	if (t->regs.cs == 0x33)
+		t->regs.rdi = flags;
+	else
+		t->regs.rbx = flags;
+	ptrace(PTRACE_SETREGS, t->tid, NULL, &t->regs);
+}
+
+void ipt_sysc_before(struct thr *t)
+{
+	uint64_t flags, mem;
+
+	if (!is_syscall_insn(t) || !clone_flags(t, &flags, &mem))
+		return;
+	t->clone_flags = flags;
+	if (flags & CLONE_UNTRACED) {
+		put_flags(t, mem, flags & ~(uint64_t)CLONE_UNTRACED);
+		t->untraced_restore = true;
+	}
+}
+
+static bool overlaps_code(const struct aspace *as, uint64_t start, uint64_t len)
+{
+	for (size_t i = 0; i < as->maps.n; i++) {
+		if (as->maps.v[i].start < start + len && start < as->maps.v[i].end)
+			return true;
+	}
+	return false;
+}
+
+static bool changes_maps64(const struct thr *t)
+{
+	const struct user_regs_struct *r = &t->regs;
+	const struct aspace *as = t->proc->as;
+
+	switch (r->orig_rax) {
+	case SYS_mmap:
+		return (r->rdx & PROT_EXEC) ||
+		       ((r->r10 & MAP_FIXED) && overlaps_code(as, r->rdi, r->rsi));
+	case SYS_mprotect:
+	case SYS_pkey_mprotect: return (r->rdx & PROT_EXEC) || overlaps_code(as, r->rdi, r->rsi);
+	case SYS_munmap: return overlaps_code(as, r->rdi, r->rsi);
+	case SYS_mremap:
+	case SYS_remap_file_pages:
+	case SYS_shmat:
+	case SYS_shmdt:
+	case SYS_arch_prctl:
+	case SYS_personality: return true;
+	default: return false;
+	}
+}
+
+static bool changes_maps32(const struct thr *t)
+{
+	switch (t->regs.orig_rax) {
+	case NR32_MMAP:
+	case NR32_MMAP2:
+	case NR32_MUNMAP:
+	case NR32_IPC:
+	case NR32_MPROTECT:
+	case NR32_MREMAP:
+	case NR32_PKEY_MPROTECT: return true;
+	default: return false;
+	}
+}
+
+void ipt_sysc_after(struct thr *t)
+{
+	if (t->untraced_restore) {
+		uint64_t mem = t->regs.orig_rax == NR_CLONE3
+				       ? (t->regs.cs == 0x33 ? t->regs.rdi : (uint32_t)t->regs.rbx)
+				       : 0;
+
+		put_flags(t, mem, t->clone_flags);
+		t->untraced_restore = false;
+	}
+	if (t->regs.cs == 0x33 ? changes_maps64(t) : changes_maps32(t))
+		ipt_sess_sync_maps(t);
+	if (t->sess->opts->syscalls)
+		ipt_sess_write_syscall(t, true);
+}
