@@ -2,7 +2,8 @@
 /*
  * Any bytes are packets or clean errors, and libipt agrees on kind, size and fields where both know
  * a packet. Known differences: libipt drops the bits of a CYC beyond 64, does not read one of ten
- * bytes or more, and has PWRE's HW flag at another bit than the SDM.
+ * bytes or more, has PWRE's HW flag at another bit than the SDM, and refuses a TMA with reserved
+ * bits set.
  */
 #include "libipt_pkt.h"
 
@@ -25,6 +26,14 @@ static void check_libipt(const struct ipt_pkt *k, const uint8_t *p, size_t n)
 	}
 	if (k->kind == IPT_PKT_CYC && k->len > 9)
 		return;
+	if (k->kind == IPT_PKT_TMA && (p[4] || p[6] & 0xfe)) {
+		must(r < 0);
+		return;
+	}
+	if (k->kind == IPT_PKT_TNT64 && !k->tnt.n_bits) {
+		must(r < 0);
+		return;
+	}
 	must(r == k->len);
 	if (k->kind == IPT_PKT_PWRE)
 		theirs.payload.pwre.hw = ours.payload.pwre.hw;
