@@ -44,7 +44,7 @@ static void tell_enter(struct ipt_stack *s)
 		s->ops.enter(s->arg, s, f, s->f.n - 1);
 }
 
-struct frame *ipt_stack_push(struct ipt_stack *s, const struct ipt_func *func,
+struct frame *ipt_stack_push(struct ipt_stack *s, const struct ipt_func *func, uint64_t entry,
 			     enum ipt_frame_begin begin, uint64_t ret_to, uint64_t call_ip,
 			     uint64_t resume_ip)
 {
@@ -61,6 +61,7 @@ struct frame *ipt_stack_push(struct ipt_stack *s, const struct ipt_func *func,
 		chain = ipt_stack_top(s)->chain + 1;
 	f = ipt_vec_push(&s->f);
 	f->pub.func = func;
+	f->pub.entry = entry;
 	f->pub.begin = (uint8_t)begin;
 	f->pub.ret_to = ret_to;
 	f->pub.call_ip = call_ip;
@@ -134,12 +135,13 @@ void ipt_stack_commit(struct ipt_stack *s)
 	s->n_held = 0;
 }
 
-void ipt_stack_replace(struct ipt_stack *s, const struct ipt_func *func)
+void ipt_stack_replace(struct ipt_stack *s, const struct ipt_func *func, uint64_t entry)
 {
 	struct frame *f = ipt_stack_top(s);
 
 	s->by_func[func_slot(f->pub.func)]--;
 	f->pub.func = ipt_stack_whole(func);
+	f->pub.entry = entry;
 	s->by_func[func_slot(f->pub.func)]++;
 	know_top(s);
 	if (!func->plt)

@@ -15,7 +15,7 @@
 
 #include "stack/stack_priv.h"
 
-static void tail_call(struct ipt_stack *s, const struct ipt_func *func)
+static void tail_call(struct ipt_stack *s, const struct ipt_func *func, uint64_t va)
 {
 	const struct ipt_func *whole = ipt_stack_whole(func);
 	size_t base = ipt_stack_chain_base(s);
@@ -28,13 +28,13 @@ static void tail_call(struct ipt_stack *s, const struct ipt_func *func)
 	}
 	if (ipt_stack_top(s)->chain >= STACK_MAX_CHAIN)
 		ipt_stack_pop(s, IPT_FE_TAIL);
-	ipt_stack_push(s, func, IPT_FB_TAIL, ipt_stack_top(s)->pub.ret_to, 0, 0);
+	ipt_stack_push(s, func, va, IPT_FB_TAIL, ipt_stack_top(s)->pub.ret_to, 0, 0);
 }
 
-static void start_anew(struct ipt_stack *s, const struct ipt_func *func)
+static void start_anew(struct ipt_stack *s, const struct ipt_func *func, uint64_t va)
 {
 	ipt_stack_pop_to(s, 0, IPT_FE_UNWOUND);
-	ipt_stack_push(s, func, IPT_FB_START, 0, 0, 0);
+	ipt_stack_push(s, func, va, IPT_FB_START, 0, 0, 0);
 }
 
 void ipt_stack_land(struct ipt_stack *s, uint64_t va, enum arrival how)
@@ -50,7 +50,7 @@ void ipt_stack_land(struct ipt_stack *s, uint64_t va, enum arrival how)
 		return;
 	}
 	if (s->held && how != ARRIVE_RET) {
-		ipt_stack_replace(s, func);
+		ipt_stack_replace(s, func, va);
 		return;
 	}
 	/* Code without symbols is one stretch of many functions: falling into it says nothing. */
@@ -65,11 +65,11 @@ void ipt_stack_land(struct ipt_stack *s, uint64_t va, enum arrival how)
 			return;
 		}
 		if (how != ARRIVE_FLOW && !func->anon && !func->plt) {
-			start_anew(s, func);
+			start_anew(s, func, va);
 			return;
 		}
 	}
-	tail_call(s, func);
+	tail_call(s, func, va);
 }
 
 /* The frame at the top returned: with it those that it was jumped to from. */
@@ -95,7 +95,7 @@ static void below(struct ipt_stack *s, uint64_t to)
 	for (size_t i = 1; i < s->f.n; i++)
 		insns_all += s->f.v[i].pub.insns_all;
 	close_returned(s);
-	f = ipt_stack_push(s, ipt_stack_func_at(s, to), IPT_FB_BELOW, 0, 0, 0);
+	f = ipt_stack_push(s, ipt_stack_func_at(s, to), to, IPT_FB_BELOW, 0, 0, 0);
 	if (f)
 		f->pub.insns_all += insns_all;
 }
@@ -113,7 +113,7 @@ void ipt_stack_return(struct ipt_stack *s, uint64_t to)
 		ipt_stack_pop_to(s, i + 1, IPT_FE_UNWOUND);
 		close_returned(s);
 		if (!s->f.n)
-			ipt_stack_push(s, ipt_stack_func_at(s, to), IPT_FB_BELOW, 0, 0, 0);
+			ipt_stack_push(s, ipt_stack_func_at(s, to), to, IPT_FB_BELOW, 0, 0, 0);
 		return;
 	}
 	base = ipt_stack_chain_base(s);
@@ -121,7 +121,7 @@ void ipt_stack_return(struct ipt_stack *s, uint64_t to)
 		/* The handler returns to the code that calls sigreturn; its frame is open until
 		 * the kernel has done so. */
 		ipt_stack_commit(s);
-		ipt_stack_push(s, ipt_stack_func_at(s, to), IPT_FB_TAIL, 0, 0, 0);
+		ipt_stack_push(s, ipt_stack_func_at(s, to), to, IPT_FB_TAIL, 0, 0, 0);
 		return;
 	}
 	if (base == 0 && !s->f.v[0].pub.ret_to)
@@ -163,7 +163,7 @@ static void begin_handler(struct ipt_stack *s, uint64_t to, uint64_t interrupted
 
 	if (ends_for_next_signal(s, sig))
 		ipt_stack_pop_to(s, sig, IPT_FE_SIGRET);
-	ipt_stack_push(s, ipt_stack_func_at(s, to), IPT_FB_SIGNAL, 0, 0, interrupted);
+	ipt_stack_push(s, ipt_stack_func_at(s, to), to, IPT_FB_SIGNAL, 0, 0, interrupted);
 }
 
 void ipt_stack_enable(struct ipt_stack *s, uint64_t to)
@@ -189,7 +189,7 @@ void ipt_stack_enable(struct ipt_stack *s, uint64_t to)
 	if (s->resume_ip && to == func->lo && !func->anon && !func->cold &&
 	    ipt_stack_whole(func) != ipt_stack_top(s)->pub.func) {
 		/* The kernel started a function and nobody told why: a handler. */
-		ipt_stack_push(s, func, IPT_FB_SIGNAL, 0, 0, s->resume_ip);
+		ipt_stack_push(s, func, to, IPT_FB_SIGNAL, 0, 0, s->resume_ip);
 		return;
 	}
 	ipt_stack_land(s, to, ARRIVE_INDIRECT);

@@ -37,7 +37,7 @@ static void run(struct ipt_stack *s, const struct ipt_ev *ev)
 	uint64_t ip = ev->run.ip;
 
 	if (!s->f.n)
-		ipt_stack_push(s, ipt_stack_func_at(s, ip), IPT_FB_START, 0, 0, 0);
+		ipt_stack_push(s, ipt_stack_func_at(s, ip), ip, IPT_FB_START, 0, 0, 0);
 	else if ((ip < s->lo || ip >= s->hi) && !s->over)
 		ipt_stack_land(s, ip, s->arrival);
 	s->arrival = ARRIVE_FLOW;
@@ -54,7 +54,7 @@ static void call(struct ipt_stack *s, const struct ipt_ev *ev)
 	if (!ev->br.to || ev->br.to == ev->br.ret_to)
 		return;
 	func = ipt_stack_func_at(s, ev->br.to);
-	ipt_stack_push(s, func, IPT_FB_CALL, ev->br.ret_to, ev->br.from, 0);
+	ipt_stack_push(s, func, ev->br.to, IPT_FB_CALL, ev->br.ret_to, ev->br.from, 0);
 	if (!s->over) {
 		/* The call may go to a part split off. */
 		s->lo = func->lo;
@@ -95,15 +95,15 @@ static void seed(struct ipt_stack *s, const struct ipt_rec *rec)
 		if (i < n)
 			memcpy(&ret_to, p + 8 * i, 8);
 		/* A return address may be the first byte after its function. */
-		ipt_stack_push(s, ipt_stack_func_at(s, at ? at - 1 : 0), IPT_FB_INITIAL, ret_to, 0,
-			       0);
+		ipt_stack_push(s, ipt_stack_func_at(s, at ? at - 1 : 0), at, IPT_FB_INITIAL, ret_to,
+			       0, 0);
 	}
 	if (st.ip) {
 		uint64_t ret_to = 0;
 
 		if (n)
 			memcpy(&ret_to, p, 8);
-		ipt_stack_push(s, ipt_stack_func_at(s, st.ip), IPT_FB_INITIAL, ret_to, 0, 0);
+		ipt_stack_push(s, ipt_stack_func_at(s, st.ip), st.ip, IPT_FB_INITIAL, ret_to, 0, 0);
 	}
 }
 
@@ -131,7 +131,8 @@ static void enable(struct ipt_stack *s, const struct ipt_ev *ev)
 	if (s->f.n)
 		ipt_stack_enable(s, ev->br.to);
 	else if (s->sig_handler && s->sig_handler == ev->br.to)
-		ipt_stack_push(s, ipt_stack_func_at(s, ev->br.to), IPT_FB_START, 0, 0, 0);
+		ipt_stack_push(s, ipt_stack_func_at(s, ev->br.to), ev->br.to, IPT_FB_START, 0, 0,
+			       0);
 	s->disabled = false;
 	s->sig_handler = 0;
 }

@@ -31,6 +31,7 @@ enum ipt_frame_end {
 
 struct ipt_sframe {
 	const struct ipt_func *func;
+	uint64_t entry;     /* address at which it was entered or first seen */
 	uint64_t ret_to;    /* expected return address; 0 unknown */
 	uint64_t call_ip;   /* of the call instruction; 0 unknown */
 	uint8_t begin;      /* enum ipt_frame_begin */

@@ -59,7 +59,7 @@ const struct ipt_func *ipt_stack_func_at(struct ipt_stack *s, uint64_t va);
 /* The function a part split off by the compiler belongs to. */
 const struct ipt_func *ipt_stack_whole(const struct ipt_func *f);
 /* Put a frame on top; NULL when the stack is as deep as it may be. */
-struct frame *ipt_stack_push(struct ipt_stack *s, const struct ipt_func *func,
+struct frame *ipt_stack_push(struct ipt_stack *s, const struct ipt_func *func, uint64_t entry,
 			     enum ipt_frame_begin begin, uint64_t ret_to, uint64_t call_ip,
 			     uint64_t resume_ip);
 /* Close the top frame. */
@@ -73,7 +73,7 @@ size_t ipt_stack_find_func(const struct ipt_stack *s, const struct ipt_func *fun
 /* Tell of a held frame as what it is now. */
 void ipt_stack_commit(struct ipt_stack *s);
 /* The held stub was left for @func: it is this function that was called. */
-void ipt_stack_replace(struct ipt_stack *s, const struct ipt_func *func);
+void ipt_stack_replace(struct ipt_stack *s, const struct ipt_func *func, uint64_t entry);
 /* Count and tell of @run in the top frame. */
 void ipt_stack_ran(struct ipt_stack *s, const struct ipt_ev *run);
 

@@ -194,14 +194,6 @@ static void show_source(struct insn *v, struct ipt_walk *w)
 	ipt_out_str(w->out, "\n");
 }
 
-/* "name+0x12", or the name alone where it already tells the offset. */
-static void place(struct ipt_buf *b, const struct ipt_func *f, uint64_t ip)
-{
-	ipt_buf_str(b, f->name);
-	if (!f->anon || ip != f->lo)
-		ipt_buf_printf(b, "+0x%" PRIx64, ip - f->lo);
-}
-
 /* Disassembly into v->text. */
 static void disassemble(struct insn *v, struct ipt_walk *w, const struct ipt_run_it *it,
 			uint8_t mode)
@@ -211,7 +203,8 @@ static void disassemble(struct insn *v, struct ipt_walk *w, const struct ipt_run
 	if (it->insn.target) {
 		const struct ipt_map *map = ipt_code_map(w->code, it->insn.target);
 
-		place(&name, ipt_sym_func(w->sym, map, it->insn.target), it->insn.target);
+		ipt_view_place(&name, ipt_sym_func(w->sym, map, it->insn.target), it->insn.target,
+			       true);
 		ipt_buf_u8(&name, 0);
 	}
 	v->text.len = 0;
@@ -233,7 +226,7 @@ static void show_text(struct insn *v, struct ipt_walk *w, const struct ipt_run_i
 	if (line_changed(v, w, map, it->ip))
 		show_source(v, w);
 	disassemble(v, w, it, mode);
-	place(&where, v->func, it->ip);
+	ipt_view_place(&where, v->func, it->ip, true);
 	ipt_buf_u8(&where, 0);
 	ipt_out_printf(w->out, "%16" PRIx64 " <", it->ip);
 	ipt_out_escaped(w->out, (const char *)where.data);

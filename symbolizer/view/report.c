@@ -16,6 +16,7 @@ enum by { BY_FUNCTION, BY_MODULE, BY_THREAD };
 struct row {
 	char *name; /* owned */
 	const char *module;
+	const struct ipt_func *func; /* of a place without symbols */
 	uint64_t self, total, calls;
 	uint64_t active; /* frames of it that are open */
 	/* of `total`, what was counted since the thread's frames last began anew */
@@ -29,7 +30,10 @@ struct report {
 	struct ipt_walk *w;
 	struct ipt_stack *stack;
 	struct ipt_u64map rows; /* owned, of owned rows */
-	struct row *of_thread;  /* lent */
+	/* by entry address, in code without symbols */
+	struct ipt_u64map places; /* owned, of lent rows */
+	struct ipt_buf name;
+	struct row *of_thread; /* lent */
 	uint64_t insns, gaps, calls;
 	uint64_t epoch; /* how often frames began anew */
 };
@@ -57,24 +61,42 @@ static uint64_t name_key(const char *s)
 }
 
 /* Two names with one hash must not share a row. */
-static struct row *row_of_name(struct report *v, const char *name)
+static struct row *row_of_name(struct report *v, const char *name, const char *module)
 {
 	uint64_t key = name_key(name);
 
 	for (;; key++) {
 		struct row *r = ipt_u64map_get(&v->rows, key);
 
-		if (!r || !strcmp(r->name, name))
-			return row_of(v, key, name, name);
+		if (!r || (!strcmp(r->name, name) && !strcmp(r->module, module)))
+			return row_of(v, key, name, module);
 	}
+}
+
+/* Without symbols each place that is called is a function. */
+static struct row *row_of_place(struct report *v, const struct ipt_sframe *f)
+{
+	struct row *r = ipt_u64map_get(&v->places, f->entry);
+
+	if (r && r->func == f->func)
+		return r;
+	v->name.len = 0;
+	ipt_view_frame_name(&v->name, f);
+	ipt_buf_u8(&v->name, 0);
+	r = row_of_name(v, (const char *)v->name.data, f->func->module);
+	r->func = f->func;
+	ipt_u64map_put(&v->places, f->entry, r);
+	return r;
 }
 
 static struct row *row_of_frame(struct report *v, const struct ipt_sframe *f)
 {
 	switch (v->by) {
 	case BY_FUNCTION:
+		if (f->func->anon)
+			return row_of_place(v, f);
 		return row_of(v, (uint64_t)(uintptr_t)f->func, f->func->name, f->func->module);
-	case BY_MODULE: return row_of_name(v, f->func->module);
+	case BY_MODULE: return row_of_name(v, f->func->module, f->func->module);
 	case BY_THREAD: return v->of_thread;
 	}
 	return NULL;
@@ -332,6 +354,8 @@ static int end(void *state, struct ipt_walk *w)
 	}
 	free(rows);
 	ipt_u64map_fini(&v->rows);
+	ipt_u64map_fini(&v->places);
+	ipt_buf_fini(&v->name);
 	ipt_stack_free(v->stack);
 	free(v);
 	return 0;

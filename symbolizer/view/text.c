@@ -2,6 +2,7 @@
 /* Pieces of text that several views show alike. */
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 
 #include "view/view.h"
 #include "view_priv.h"
@@ -182,4 +183,37 @@ void ipt_view_u64(struct ipt_buf *b, uint64_t v)
 			ipt_buf_u8(b, ',');
 		ipt_buf_u8(b, (uint8_t)digits[i]);
 	}
+}
+
+void ipt_view_place(struct ipt_buf *b, const struct ipt_func *f, uint64_t va, bool offset)
+{
+	const char *plus = f->anon ? strrchr(f->name, '+') : NULL;
+
+	if (plus && va >= f->lo) {
+		ipt_buf_append(b, f->name, (size_t)(plus - f->name));
+		ipt_buf_printf(b, "+0x%" PRIx64,
+			       (uint64_t)(uint64_t)strtoull(plus + 1, NULL, 16) + (va - f->lo));
+		return;
+	}
+	ipt_buf_str(b, f->name);
+	if (offset)
+		ipt_buf_printf(b, "+0x%" PRIx64, va - f->lo);
+}
+
+void ipt_view_frame_name(struct ipt_buf *b, const struct ipt_sframe *f)
+{
+	bool called =
+		f->begin == IPT_FB_CALL || f->begin == IPT_FB_TAIL || f->begin == IPT_FB_SIGNAL;
+
+	if (called && f->func->anon && f->entry)
+		ipt_view_place(b, f->func, f->entry, false);
+	else
+		ipt_buf_str(b, f->func->name);
+}
+
+const char *ipt_view_time_unit(const struct ipt_store *st)
+{
+	const struct ipt_clock *c = &ipt_store_info(st)->clock;
+
+	return c->mult || c->tsc_hz ? "ns" : "ticks";
 }

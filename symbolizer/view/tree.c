@@ -20,7 +20,8 @@ struct tree {
 	size_t base;   /* first frame to show: 0, or the outermost one of only_func */
 	bool inside;   /* base is valid */
 	uint64_t next_id;
-	struct ipt_buf line;
+	struct ipt_buf line, name;
+	const char *unit; /* of time */
 };
 
 static bool is_chosen(const struct ipt_view_opts *o, const struct ipt_func *f)
@@ -35,15 +36,19 @@ static void indent(struct ipt_buf *b, size_t levels)
 		ipt_buf_printf(b, "%*s(%zu) ", 256, "", levels);
 		return;
 	}
-	memset(ipt_buf_reserve(b, 2 * levels), ' ', 2 * levels);
-	b->len += 2 * levels;
+	for (size_t i = 0; i < levels; i++)
+		ipt_buf_str(b, "  ");
 }
 
-static void put_name(struct ipt_buf *b, const struct ipt_func *f)
+/* Escaped, and with parentheses where a C++ name does not have them. */
+static void put_name(struct tree *v, const struct ipt_sframe *f, bool call)
 {
-	ipt_escape_term(b, f->name);
-	if (!strchr(f->name, '('))
-		ipt_buf_str(b, "()");
+	v->name.len = 0;
+	ipt_view_frame_name(&v->name, f);
+	ipt_buf_u8(&v->name, 0);
+	ipt_escape_term(&v->line, (const char *)v->name.data);
+	if (call && !strchr((const char *)v->name.data, '('))
+		ipt_buf_str(&v->line, "()");
 }
 
 static void put_begin(struct ipt_buf *b, const struct ipt_sframe *f)
@@ -79,11 +84,11 @@ static void put_cost(struct tree *v, struct ipt_buf *b, const struct ipt_sframe 
 		ipt_buf_str(b, " insns");
 	}
 	if (f->t0_ns == UINT64_MAX || now == UINT64_MAX) {
-		ipt_buf_str(b, ", - ns");
+		ipt_buf_printf(b, ", - %s", v->unit);
 	} else {
 		ipt_buf_str(b, ", ");
 		ipt_view_u64(b, now - f->t0_ns);
-		ipt_buf_str(b, " ns");
+		ipt_buf_printf(b, " %s", v->unit);
 	}
 	ipt_buf_printf(b, "%s]", text[how]);
 }
@@ -105,7 +110,7 @@ static void open_to(struct tree *v, size_t n)
 		const struct ipt_sframe *f = ipt_stack_frame(v->stack, v->opened);
 
 		indent(&v->line, v->opened - v->base);
-		put_name(&v->line, f->func);
+		put_name(v, f, true);
 		ipt_buf_str(&v->line, " {");
 		put_begin(&v->line, f);
 		put_line(v);
@@ -130,7 +135,7 @@ static void leave_text(struct tree *v, const struct ipt_sframe *f, size_t depth,
 	if (depth < v->opened) {
 		indent(&v->line, depth - v->base);
 		ipt_buf_str(&v->line, "} ");
-		ipt_escape_term(&v->line, f->func->name);
+		put_name(v, f, false);
 		put_cost(v, &v->line, f, how);
 		put_line(v);
 		v->opened = depth;
@@ -138,7 +143,7 @@ static void leave_text(struct tree *v, const struct ipt_sframe *f, size_t depth,
 	}
 	open_to(v, depth);
 	indent(&v->line, depth - v->base);
-	put_name(&v->line, f->func);
+	put_name(v, f, true);
 	put_cost(v, &v->line, f, how);
 	put_begin(&v->line, f);
 	put_line(v);
@@ -148,7 +153,7 @@ static void json_times(struct tree *v, struct ipt_json *j, const struct ipt_sfra
 {
 	uint64_t now = ipt_stack_now_ns(v->stack);
 
-	if (f->t0_ns == UINT64_MAX || now == UINT64_MAX) {
+	if (strcmp(v->unit, "ns") != 0 || f->t0_ns == UINT64_MAX || now == UINT64_MAX) {
 		ipt_json_null(j, "start_ns");
 		ipt_json_null(j, "time_ns");
 		return;
@@ -166,6 +171,9 @@ static void leave_json(struct tree *v, const struct ipt_sframe *f, size_t depth,
 	const struct ipt_thread_info *t = v->w->thread;
 	struct ipt_json j;
 
+	v->name.len = 0;
+	ipt_view_frame_name(&v->name, f);
+	ipt_buf_u8(&v->name, 0);
 	ipt_json_begin(&j, &v->line);
 	ipt_json_open(&j, NULL, '{');
 	ipt_json_u64(&j, "id", (uint64_t)(uintptr_t)f->user);
@@ -178,7 +186,7 @@ static void leave_json(struct tree *v, const struct ipt_sframe *f, size_t depth,
 	ipt_json_u64(&j, "pid", t->pid);
 	ipt_json_u64(&j, "tid", t->tid);
 	ipt_json_u64(&j, "gen", t->gen);
-	ipt_json_str(&j, "name", f->func->name);
+	ipt_json_str(&j, "name", (const char *)v->name.data);
 	ipt_json_str(&j, "module", f->func->module);
 	ipt_json_u64(&j, "instructions", f->insns_all);
 	ipt_json_u64(&j, "self", f->insns);
@@ -215,6 +223,7 @@ static int begin(void **state, struct ipt_walk *w)
 	struct tree *v = ipt_xcalloc(1, sizeof(*v));
 
 	v->w = w;
+	v->unit = ipt_view_time_unit(w->st);
 	*state = v;
 	return 0;
 }
@@ -296,6 +305,7 @@ static int end(void *state, struct ipt_walk *w)
 	(void)w;
 	ipt_stack_free(v->stack);
 	ipt_buf_fini(&v->line);
+	ipt_buf_fini(&v->name);
 	free(v);
 	return 0;
 }

@@ -40,6 +40,13 @@ void ipt_view_gap_json(struct ipt_out *o, const struct ipt_thread_info *t, const
 /* "[signal 11 (Segmentation fault) at 0x...]" and the like for events that are no instructions;
  * false for those that have no line. */
 bool ipt_view_event_text(struct ipt_buf *b, const struct ipt_ev *ev);
+/* Name of the function at @va, "name+0x12" with @offset; in code without symbols the module and
+ * the offset in its file. */
+void ipt_view_place(struct ipt_buf *b, const struct ipt_func *f, uint64_t va, bool offset);
+/* Name of what a frame runs: in code without symbols the place that was called. */
+void ipt_view_frame_name(struct ipt_buf *b, const struct ipt_sframe *f);
+/* What ipt_ev.time.ns counts: "ns", or "ticks" where the trace has no frequency. */
+const char *ipt_view_time_unit(const struct ipt_store *st);
 /* Thousands are set off by commas. */
 void ipt_view_u64(struct ipt_buf *b, uint64_t v);
 
