@@ -39,7 +39,7 @@ static struct state *state_at(struct ipt_code *c, uint64_t off, bool exact)
 	struct state *s = top(c), *n;
 
 	off = ipt_max_u64(off, s->pub.pt_off);
-	if (s->pub.pt_off == off && c->epochs.n > 1) {
+	if (s->pub.pt_off == off) {
 		s->pub.exact = s->pub.exact && exact;
 		return s;
 	}
