@@ -56,7 +56,7 @@ refuse 2 "one trace directory at a time" report a b
 refuse 2 "unknown option '-D'" report -D 3
 refuse 2 "give -o DIR and one PATH" import x
 refuse 2 "takes no argument" caps x
-refuse 125 "not a trace directory" info .
+refuse 125 "no manifest.json; name a directory that iptrace made" info .
 refuse 125 "No such file or directory" insn missing
 
 # Help and version succeed, on standard output, and end at a full disk with an error.

@@ -10,7 +10,7 @@ static const char *next_step(int code)
 {
 	switch (code) {
 	case IPT_E_USAGE: return "see 'iptrace help'";
-	case IPT_E_NOTTRACE: return "name a directory that iptrace made (manifest.json is in it)";
+	case IPT_E_NOTTRACE: return "name a directory that iptrace made";
 	case IPT_E_BADMAN:
 	case IPT_E_BADREC:
 	case IPT_E_CHECKSUM: return "try 'iptrace check'";
