@@ -591,6 +591,54 @@ const char *ipt_elf_altlink(const struct ipt_elf *e, const uint8_t **id, size_t 
 	return d->d_buf;
 }
 
+/* Do the tables of .debug_rnglists or .debug_loclists fill the section exactly, with known headers?
+ * libdwarf frees twice what it met of a bad one. */
+static bool lists_are_sound(const Elf_Data *d)
+{
+	struct ipt_cur c = ipt_cur_make(d->d_buf, d->d_size);
+
+	while (ipt_cur_left(&c)) {
+		uint64_t len = ipt_cur_u32(&c), word = 4;
+		struct ipt_cur t;
+		uint8_t addr;
+
+		if (len == UINT32_MAX) {
+			len = ipt_cur_u64(&c);
+			word = 8;
+		}
+		if (c.bad || len > ipt_cur_left(&c) || len < 8)
+			return false;
+		t = ipt_cur_make(c.pos, len);
+		if (ipt_cur_u16(&t) != 5)
+			return false;
+		addr = ipt_cur_u8(&t);
+		if ((addr != 4 && addr != 8) || ipt_cur_u8(&t) != 0)
+			return false;
+		if (ipt_cur_u32(&t) > ipt_cur_left(&t) / word)
+			return false;
+		ipt_cur_skip(&c, len);
+	}
+	return true;
+}
+
+/* Checks a list section; compressed ones are unpacked in the handle's memory. */
+static bool check_lists(Elf_Scn *scn, const char *name)
+{
+	GElf_Shdr sh;
+	Elf_Data *d;
+
+	if (!strstr(name, "debug_rnglists") && !strstr(name, "debug_loclists"))
+		return true;
+	if (!gelf_getshdr(scn, &sh))
+		return false;
+	if ((sh.sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
+		return false;
+	if (strncmp(name, ".zdebug", 7) == 0 && elf_compress_gnu(scn, 0, 0) < 0)
+		return false;
+	d = elf_getdata(scn, NULL);
+	return d && (!d->d_size || (d->d_buf && lists_are_sound(d)));
+}
+
 /* libdwarf believes section sizes before it allocates: check them against the file, and zlib's best
  * ratio (about 1030) for compressed ones. */
 bool ipt_elf_has_dwarf(const struct ipt_elf *e, const char **why)
@@ -614,12 +662,14 @@ bool ipt_elf_has_dwarf(const struct ipt_elf *e, const char **why)
 		if (sh.sh_offset > e->size || sh.sh_size > e->size - sh.sh_offset)
 			*why = "a section lies beyond the file's end";
 		found |= strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
-		if (!(sh.sh_flags & SHF_COMPRESSED) || strncmp(name, ".debug", 6) != 0)
-			continue;
-		if (!gelf_getchdr(scn, &ch) || ch.ch_type != ELFCOMPRESS_ZLIB)
-			*why = "debug sections compressed in an unknown way";
-		else if (ch.ch_size / 1100 > sh.sh_size)
-			*why = "impossible size of a compressed section";
+		if ((sh.sh_flags & SHF_COMPRESSED) && strncmp(name, ".debug", 6) == 0) {
+			if (!gelf_getchdr(scn, &ch) || ch.ch_type != ELFCOMPRESS_ZLIB)
+				*why = "debug sections compressed in an unknown way";
+			else if (ch.ch_size / 1100 > sh.sh_size)
+				*why = "impossible size of a compressed section";
+		}
+		if (!*why && !check_lists(scn, name))
+			*why = "malformed range or location lists";
 	}
 	return found && !*why;
 }

@@ -23,8 +23,7 @@ struct view {
 	struct module *mod;
 	uint64_t bias;           /* run-time minus link-time address */
 	struct ipt_func **funcs; /* by symbol */
-	struct ipt_func **gaps;  /* by segment, plus 1 */
-	struct ipt_func *whole;  /* of a module without file */
+	struct ipt_u64map gaps;  /* functions without name by run-time start */
 };
 
 struct cached {
@@ -115,7 +114,7 @@ static void module_free(struct module *m)
 
 		m->views = v->next;
 		free(v->funcs);
-		free(v->gaps);
+		ipt_u64map_fini(&v->gaps);
 		free(v);
 	}
 	ipt_dwarf_close(m->dwarf);
@@ -274,10 +273,8 @@ static struct view *view_of(struct ipt_sym *s, const struct ipt_map *map)
 		v = ipt_xcalloc(1, sizeof(*v));
 		v->mod = m;
 		v->bias = bias;
-		if (m->elf) {
+		if (m->elf)
 			v->funcs = ipt_xcalloc(m->elf->syms.n + 1, sizeof(*v->funcs));
-			v->gaps = ipt_xcalloc(m->elf->segs.n + 1, sizeof(*v->gaps));
-		}
 		v->next = m->views;
 		m->views = v;
 	}
@@ -352,13 +349,14 @@ static struct ipt_func *sym_func(struct ipt_sym *s, struct view *v, uint32_t i)
 	return f;
 }
 
-static struct ipt_func *gap_func(struct ipt_sym *s, const struct view *v, struct ipt_func **slot,
-				 uint64_t lo, uint64_t hi)
+/* The stretch [lo, hi) without name; it holds an address that is asked for, and ends with its map.
+ */
+static struct ipt_func *gap_func(struct ipt_sym *s, struct view *v, uint64_t lo, uint64_t hi)
 {
-	struct ipt_func *f = *slot;
+	struct ipt_func *f = ipt_u64map_get(&v->gaps, lo + 1);
 	char *name;
 
-	if (f)
+	if (f && f->hi == hi)
 		return f;
 	name = ipt_xasprintf("%s+0x%llx", v->mod->name, (unsigned long long)(lo - v->bias));
 	f = func_new(s, ipt_intern_str(s->in, name), NULL);
@@ -369,31 +367,37 @@ static struct ipt_func *gap_func(struct ipt_sym *s, const struct view *v, struct
 	f->hi = hi;
 	f->anon = true;
 	free(name);
-	return *slot = f;
+	ipt_u64map_put(&v->gaps, lo + 1, f);
+	return f;
 }
 
 static const struct ipt_func *find_func(struct ipt_sym *s, const struct ipt_map *map, uint64_t va)
 {
 	struct view *v = view_of(s, map);
 	const struct ipt_elf *e = v->mod->elf;
-	uint64_t lo = map->start, hi = map->end;
+	uint64_t lo = map->start, hi = map->end, link = va - v->bias, n;
+	const struct ipt_func *f;
 	size_t seg;
 
+	if (va < lo || va >= hi)
+		return s->unknown;
 	if (!e)
-		return gap_func(s, v, &v->whole, lo, hi);
-	seg = ipt_seg_find(&e->segs, va - v->bias);
-	if (seg && e->segs.v[seg - 1].val != IPT_SEG_NONE) {
-		if (e->segs.v[seg - 1].val >= e->text.n)
-			return sym_func(s, v, e->segs.v[seg - 1].val - (uint32_t)e->text.n);
-		lo = e->segs.v[seg - 1].lo + v->bias;
-		hi = seg < e->segs.n ? e->segs.v[seg].lo + v->bias : hi;
-		return gap_func(s, v, &v->gaps[seg], lo, hi);
+		return gap_func(s, v, lo, hi);
+	seg = ipt_seg_find(&e->segs, link);
+	if (seg && e->segs.v[seg - 1].val != IPT_SEG_NONE && e->segs.v[seg - 1].val >= e->text.n) {
+		f = sym_func(s, v, e->segs.v[seg - 1].val - (uint32_t)e->text.n);
+		if (va >= f->lo && va < f->hi) /* else it wraps around: not a real file */
+			return f;
 	}
-	if (seg)
-		lo = ipt_max_u64(lo, e->segs.v[seg - 1].lo + v->bias);
-	if (seg < e->segs.n)
-		hi = ipt_min_u64(hi, e->segs.v[seg].lo + v->bias);
-	return gap_func(s, v, &v->gaps[seg], lo, hi);
+	if (seg) {
+		n = link - e->segs.v[seg - 1].lo;
+		lo = n < va - lo ? va - n : lo;
+	}
+	if (seg < e->segs.n) {
+		n = e->segs.v[seg].lo - link;
+		hi = n < hi - va ? va + n : hi;
+	}
+	return gap_func(s, v, lo, hi);
 }
 
 const struct ipt_func *ipt_sym_func(struct ipt_sym *s, const struct ipt_map *map, uint64_t va)
