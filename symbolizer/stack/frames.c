@@ -80,6 +80,22 @@ struct frame *ipt_stack_push(struct ipt_stack *s, const struct ipt_func *func, u
 	return f;
 }
 
+void ipt_stack_note_site(struct ipt_stack *s, uint64_t ret_to)
+{
+	s->site[(slot_of(ret_to) * 2 + (ret_to & 1)) & (STACK_SITES - 1)] =
+		(struct site){ret_to, s->f.n};
+}
+
+size_t ipt_stack_find_site(const struct ipt_stack *s, uint64_t va, const struct ipt_func *func)
+{
+	const struct site *at = &s->site[(slot_of(va) * 2 + (va & 1)) & (STACK_SITES - 1)];
+
+	if (at->ret_to != va || !at->depth || at->depth > s->f.n ||
+	    s->f.v[at->depth - 1].pub.func != func)
+		return 0;
+	return at->depth;
+}
+
 void ipt_stack_pop(struct ipt_stack *s, enum ipt_frame_end how)
 {
 	struct frame *f;

@@ -20,7 +20,7 @@ static void tail_call(struct ipt_stack *s, const struct ipt_func *func, uint64_t
 	const struct ipt_func *whole = ipt_stack_whole(func);
 	size_t base = ipt_stack_chain_base(s);
 
-	for (size_t i = s->f.n; i > base; i--) {
+	for (size_t i = s->f.n; !func->anon && i > base; i--) {
 		if (s->f.v[i - 1].pub.func == whole) {
 			ipt_stack_pop_to(s, i, IPT_FE_TAIL);
 			return;
@@ -37,14 +37,31 @@ static void start_anew(struct ipt_stack *s, const struct ipt_func *func, uint64_
 	ipt_stack_push(s, func, va, IPT_FB_START, 0, 0, 0);
 }
 
+/* Frames to keep when @va is inside a function on the stack; 0: it is not. */
+static size_t landed_in(const struct ipt_stack *s, const struct ipt_func *func, uint64_t va,
+			enum arrival how)
+{
+	const struct ipt_func *whole = ipt_stack_whole(func);
+	size_t keep = how == ARRIVE_FLOW ? 0 : ipt_stack_find_site(s, va, whole);
+
+	if (keep)
+		return keep;
+	/* Code without symbols is one stretch of many functions: that it is on the stack says
+	 * little. Only unwinding lands by a return. */
+	if (func->anon && how != ARRIVE_RET)
+		return 0;
+	keep = ipt_stack_find_func(s, whole);
+	return keep < s->f.n ? keep + 1 : 0;
+}
+
 void ipt_stack_land(struct ipt_stack *s, uint64_t va, enum arrival how)
 {
 	const struct ipt_func *func = ipt_stack_func_at(s, va);
-	const struct ipt_func *whole = ipt_stack_whole(func);
 	bool at_entry = va == func->lo && !func->cold && !func->anon;
-	size_t i;
+	size_t keep = 0;
 
-	if (whole == ipt_stack_top(s)->pub.func) {
+	if (ipt_stack_whole(func) == ipt_stack_top(s)->pub.func &&
+	    !(func->anon && how == ARRIVE_INDIRECT)) {
 		s->lo = func->lo;
 		s->hi = func->hi;
 		return;
@@ -53,23 +70,19 @@ void ipt_stack_land(struct ipt_stack *s, uint64_t va, enum arrival how)
 		ipt_stack_replace(s, func, va);
 		return;
 	}
-	/* Code without symbols is one stretch of many functions: falling into it says nothing. */
-	if (!at_entry && !(func->anon && how == ARRIVE_FLOW)) {
-		i = ipt_stack_find_func(s, whole);
-		if (i < s->f.n) {
-			bool chain = i >= ipt_stack_chain_base(s);
+	if (!at_entry)
+		keep = landed_in(s, func, va, how);
+	if (keep) {
+		bool chain = keep > ipt_stack_chain_base(s);
 
-			ipt_stack_pop_to(s, i + 1, chain ? IPT_FE_TAIL : IPT_FE_UNWOUND);
-			s->lo = func->lo;
-			s->hi = func->hi;
-			return;
-		}
-		if (how != ARRIVE_FLOW && !func->anon && !func->plt) {
-			start_anew(s, func, va);
-			return;
-		}
+		ipt_stack_pop_to(s, keep, chain ? IPT_FE_TAIL : IPT_FE_UNWOUND);
+		s->lo = func->lo;
+		s->hi = func->hi;
+	} else if (!at_entry && how != ARRIVE_FLOW && !func->anon && !func->plt) {
+		start_anew(s, func, va);
+	} else if (ipt_stack_whole(func) != ipt_stack_top(s)->pub.func) {
+		tail_call(s, func, va);
 	}
-	tail_call(s, func, va);
 }
 
 /* The frame at the top returned: with it those that it was jumped to from. */

@@ -38,7 +38,8 @@ static void run(struct ipt_stack *s, const struct ipt_ev *ev)
 
 	if (!s->f.n)
 		ipt_stack_push(s, ipt_stack_func_at(s, ip), ip, IPT_FB_START, 0, 0, 0);
-	else if ((ip < s->lo || ip >= s->hi) && !s->over)
+	else if (!s->over && (ip < s->lo || ip >= s->hi ||
+			      (s->arrival == ARRIVE_INDIRECT && ipt_stack_top(s)->pub.func->anon)))
 		ipt_stack_land(s, ip, s->arrival);
 	s->arrival = ARRIVE_FLOW;
 	s->disabled = false;
@@ -54,6 +55,7 @@ static void call(struct ipt_stack *s, const struct ipt_ev *ev)
 	if (!ev->br.to || ev->br.to == ev->br.ret_to)
 		return;
 	func = ipt_stack_func_at(s, ev->br.to);
+	ipt_stack_note_site(s, ev->br.ret_to);
 	ipt_stack_push(s, func, ev->br.to, IPT_FB_CALL, ev->br.ret_to, ev->br.from, 0);
 	if (!s->over) {
 		/* The call may go to a part split off. */

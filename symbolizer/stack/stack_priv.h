@@ -8,12 +8,20 @@
 #define STACK_MAX_DEPTH (1u << 20)
 #define STACK_MAX_CHAIN 64   /* frames of one chain of tail calls */
 #define STACK_FILTER    4096 /* slots of a counting filter, a power of two */
+#define STACK_SITES     8192 /* call sites remembered, a power of two */
 #define STACK_MAX_HELD  8    /* runs kept of a PLT stub until its target is known */
 
 struct frame {
 	struct ipt_sframe pub;
 	uint64_t resume_ip; /* SIGNAL: the interrupted address; 0 unknown */
 	uint32_t chain;     /* TAIL: frames of its chain below it */
+};
+
+/* A call seen before. longjmp lands where a call of setjmp returned to, so this says in which frame
+ * such a landing is, also where code has no symbols. */
+struct site {
+	uint64_t ret_to;
+	size_t depth; /* frames at the call; the caller is the last */
 };
 
 /* How control came to the next instruction. */
@@ -33,6 +41,7 @@ struct ipt_stack {
 	 * search is in vain. A search that succeeds closes what it passes, so its cost is paid. */
 	uint32_t by_ret[STACK_FILTER];
 	uint32_t by_func[STACK_FILTER];
+	struct site site[STACK_SITES];
 	uint64_t now_ns;
 	uint64_t over; /* calls beyond the largest depth */
 	size_t n_signal;
@@ -62,6 +71,11 @@ const struct ipt_func *ipt_stack_whole(const struct ipt_func *f);
 struct frame *ipt_stack_push(struct ipt_stack *s, const struct ipt_func *func, uint64_t entry,
 			     enum ipt_frame_begin begin, uint64_t ret_to, uint64_t call_ip,
 			     uint64_t resume_ip);
+/* Remember a call of the top frame. */
+void ipt_stack_note_site(struct ipt_stack *s, uint64_t ret_to);
+/* Frames to keep when a landing at @va belongs to a frame of @func that called there; 0: unknown.
+ */
+size_t ipt_stack_find_site(const struct ipt_stack *s, uint64_t va, const struct ipt_func *func);
 /* Close the top frame. */
 void ipt_stack_pop(struct ipt_stack *s, enum ipt_frame_end how);
 /* Close all frames above index @keep - 1. */

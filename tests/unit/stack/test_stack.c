@@ -23,7 +23,8 @@ enum {
 	COLD = 0x1500,
 	RESTORER = 0x1600,
 	HANDLER = 0x1700,
-	RESOLVE = 0x1800
+	RESOLVE = 0x1800,
+	ANON = 0x100000
 };
 
 static struct ipt_func funcs[] = {
@@ -211,6 +212,24 @@ START_TEST(longjmp_closes_the_skipped_frames_each_time)
 		jump(MAIN + 0x20);
 		ck_assert_uint_eq(ipt_stack_depth(s), 1);
 		expect("call+a@1 call+b@2 call+c@3 unwound-c@3:1 unwound-b@2:2 unwound-a@1:3 ");
+	}
+}
+END_TEST
+
+START_TEST(longjmp_finds_its_frame_in_code_without_symbols)
+{
+	run(MAIN, 1);
+	for (int i = 0; i < 100; i++) {
+		call(MAIN + 1, ANON);
+		call(ANON + 1, ANON + 0x100); /* setjmp */
+		ret(ANON + 6);
+		call(ANON + 0x20, ANON + 0x200);
+		call(ANON + 0x210, ANON + 0x300);
+		ck_assert_uint_eq(ipt_stack_depth(s), 4);
+		jump(ANON + 6);
+		ck_assert_uint_eq(ipt_stack_depth(s), 2);
+		ret(MAIN + 6);
+		ck_assert_uint_eq(ipt_stack_depth(s), 1);
 	}
 }
 END_TEST
@@ -517,6 +536,7 @@ int main(void)
 	const TTest *const tests[] = {
 		calls_and_returns_nest,
 		longjmp_closes_the_skipped_frames_each_time,
+		longjmp_finds_its_frame_in_code_without_symbols,
 		exception_lands_by_return_in_a_frame_further_down,
 		return_of_a_tail_call_closes_both,
 		functions_that_jump_to_each_other_do_not_grow_the_stack,
