@@ -16,6 +16,10 @@
 #include "session/launch.h"
 #include "session/priv.h"
 
+struct saved_signals {
+	struct sigaction old[5];
+};
+
 struct front {
 	const struct ipt_record_opts *opts;
 	struct ipt_record_result *res;
@@ -25,6 +29,7 @@ struct front {
 	int errfd; /* read end: why exec failed */
 	int err;
 	bool done;
+	struct saved_signals saved; /* dispositions of the caller, which the program gets */
 };
 
 static volatile sig_atomic_t got_signal;
@@ -33,10 +38,6 @@ static void on_signal(int sig)
 {
 	got_signal = sig;
 }
-
-struct saved_signals {
-	struct sigaction old[5];
-};
 
 static const int handled[5] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD};
 
@@ -216,8 +217,10 @@ static int start(struct front *f, const struct ipt_backend_ops *backend, const c
 	f->child = fork();
 	if (f->child < 0)
 		return -errno;
-	if (f->child == 0)
+	if (f->child == 0) {
+		give_signals_back(&f->saved);
 		ipt_launch_child(f->opts, path, f->keeper, g->gate[0], g->err[1]);
+	}
 	drop(&g->gate[0]);
 	drop(&g->err[1]);
 	f->errfd = g->err[0];
@@ -230,7 +233,6 @@ int ipt_session_run(struct ipt_record_result *res, const struct ipt_record_opts 
 {
 	struct front f = {.opts = opts, .res = res, .diag = diag, .errfd = -1};
 	const struct ipt_backend_ops *backend;
-	struct saved_signals sv;
 	char path[PATH_MAX];
 	struct gates g;
 	int err;
@@ -246,18 +248,19 @@ int ipt_session_run(struct ipt_record_result *res, const struct ipt_record_opts 
 		err = check_dir(opts, diag);
 	if (err)
 		return err;
+	take_signals(&f.saved, opts->argv != NULL);
 	err = open_gates(&g);
 	if (!err)
 		err = start(&f, backend, path, &g);
 	if (err) {
+		give_signals_back(&f.saved);
 		close_gates(&g);
 		return ipt_diag_err(diag, -err, 0, "cannot start the keeper: %s", strerror(-err));
 	}
-	take_signals(&sv, opts->argv != NULL);
 	wait_keeper(&f);
 	if (f.child)
 		wait_child(&f);
-	give_signals_back(&sv);
+	give_signals_back(&f.saved);
 	close_gates(&g);
 	return f.err;
 }
