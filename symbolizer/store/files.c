@@ -190,7 +190,7 @@ int ipt_store_clear_dir(int dirfd, struct ipt_diag *diag, const char *dir)
 
 static int reuse_dir(int *out, const char *dir, struct ipt_diag *diag)
 {
-	int fd, err;
+	int fd = -1, err;
 
 	err = ipt_store_open_dir(&fd, AT_FDCWD, dir);
 	if (err)
