@@ -10,9 +10,10 @@
 #include "engine/engine.h"
 #include "libipt_pkt.h"
 
-#define N_SLOTS 400
-#define SLOT    16 /* bytes; an instruction, then a jump over the rest */
-#define N_STEPS 6000
+#define N_SLOTS    400
+#define SLOT       16 /* bytes; an instruction, then a jump over the rest */
+#define MODE_SHIFT 60 /* the mode is listed with the address */
+#define N_STEPS    6000
 
 struct prog {
 	uint64_t base;
@@ -28,7 +29,7 @@ struct walk {
 	enum ipt_xmode mode;
 	uint64_t ip;
 	uint64_t tsc;
-	IPT_VEC(uint64_t) ips;   /* walked */
+	IPT_VEC(uint64_t) ips;   /* walked, with modes */
 	IPT_VEC(uint64_t) calls; /* return addresses */
 };
 
@@ -126,6 +127,16 @@ static void enter_kernel(struct walk *w, uint64_t after)
 		resume(w, after, w->mode);
 }
 
+/* libipt applies a new mode as soon as it comes to the target's address, even when it does so
+ * before the branch, on its way from the last packet. */
+static bool was_lately_at(const struct walk *w, uint64_t ip)
+{
+	for (size_t i = w->ips.n, n = 0; i-- > 0 && n < 400; n++)
+		if ((w->ips.v[i] & ((1ull << MODE_SHIFT) - 1)) == ip)
+			return true;
+	return false;
+}
+
 static void step(struct walk *w)
 {
 	const struct prog *p = w->prog;
@@ -136,7 +147,7 @@ static void step(struct walk *w)
 	ck_assert_int_eq(ipt_x86_decode(&in, p->code + off, sizeof(p->code) - off, w->ip, w->mode),
 			 0);
 	after = next = w->ip + in.len;
-	*ipt_vec_push(&w->ips) = w->ip;
+	*ipt_vec_push(&w->ips) = w->ip | (uint64_t)w->mode << MODE_SHIFT;
 	switch (in.iclass) {
 	case IPT_IC_COND: next = chance(w, 2) ? in.target : after; break;
 	case IPT_IC_JMP: next = in.target; break;
@@ -153,7 +164,7 @@ static void step(struct walk *w)
 	case IPT_IC_FAR_RET:
 	case IPT_IC_FAR_JMP:
 		next = any_slot(w);
-		mode = any_mode(w);
+		mode = was_lately_at(w, next) ? w->mode : any_mode(w);
 		break;
 	case IPT_IC_PTWRITE: ipt_ptgen_ptwrite(w->gen, w->ip, rnd(&w->seed), 4); break;
 	default: break;
@@ -215,7 +226,7 @@ static int read_code(uint8_t *buf, size_t n, const struct pt_asid *asid, uint64_
 	return (int)n;
 }
 
-/* libipt's listing, or its error after *out. @resync: go on at the next PSB after an overflow. */
+/* libipt's listing into @out. 0, or the error that ended it. */
 static int list(struct walk *w, struct ipt_buf *out)
 {
 	struct pt_image *image = pt_image_alloc("prog");
@@ -244,7 +255,8 @@ static int list(struct walk *w, struct ipt_buf *out)
 		memset(&insn, 0, sizeof(insn));
 		status = pt_insn_next(d, &insn, sizeof(insn));
 		if (insn.iclass != ptic_error)
-			ipt_buf_u64(out, insn.ip);
+			ipt_buf_u64(out, insn.ip | (uint64_t)(insn.mode - ptem_16bit)
+							   << MODE_SHIFT);
 	}
 	pt_insn_free_decoder(d);
 	pt_image_free(image);
@@ -360,7 +372,28 @@ START_TEST(a_mismatched_return_is_a_tip_and_all_decoders_agree_after_it)
 }
 END_TEST
 
-START_TEST(after_a_loss_libipt_goes_on_at_the_given_address)
+/* A decoder that pops at every RET has the outer call on top, libipt the inner one. */
+START_TEST(a_return_is_a_tip_where_decoders_would_disagree)
+{
+	struct ipt_ptgen_cfg cfg = {.psb_bytes = 1 << 20};
+	struct ipt_buf b = {0};
+	struct ipt_ptgen *g = ipt_ptgen_new(&cfg, sink, &b);
+	struct ipt_insn call = make_insn(IPT_IC_CALL, 5, 0x9000), ret = make_insn(IPT_IC_RET, 1, 0);
+
+	ipt_ptgen_enable(g, 0x1000, IPT_X64, 1);
+	ipt_ptgen_insn(g, &call, 0x1000, 0x9000, IPT_X64, 1);
+	ipt_ptgen_insn(g, &call, 0x2000, 0x9000, IPT_X64, 1);
+	ipt_ptgen_insn(g, &ret, 0x9000, 0x5555, IPT_X64, 1);
+	ck_assert_int_eq(last_kind(&b), IPT_PKT_TIP);
+	ipt_ptgen_insn(g, &ret, 0x9000, 0x2005, IPT_X64, 1);
+	ipt_ptgen_flush(g);
+	ck_assert_int_eq(last_kind(&b), IPT_PKT_TIP);
+	ipt_ptgen_free(g);
+	ipt_buf_fini(&b);
+}
+END_TEST
+
+START_TEST(after_a_loss_the_stream_goes_on_at_the_given_address)
 {
 	struct ipt_ptgen_cfg cfg = {.psb_bytes = 4096};
 	struct ipt_buf b = {0};
@@ -400,7 +433,8 @@ int main(void)
 	tcase_add_loop_test(tc, libipt_lists_exactly_the_walk, 0, 32);
 	tcase_add_test(tc, returns_compress_as_deep_as_the_hardware_remembers);
 	tcase_add_test(tc, a_mismatched_return_is_a_tip_and_all_decoders_agree_after_it);
-	tcase_add_test(tc, after_a_loss_libipt_goes_on_at_the_given_address);
+	tcase_add_test(tc, a_return_is_a_tip_where_decoders_would_disagree);
+	tcase_add_test(tc, after_a_loss_the_stream_goes_on_at_the_given_address);
 	suite_add_tcase(s, tc);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
