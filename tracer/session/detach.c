@@ -51,6 +51,7 @@ void ipt_sess_detach_all(struct sess *s)
 	if (s->detaching)
 		return;
 	s->detaching = true;
+	ipt_place_free(s);
 	while (ipt_u64map_next(&s->threads, &it, &key, &v))
 		*ipt_vec_push(&all) = v;
 	for (size_t i = 0; i < all.n; i++) {

@@ -201,6 +201,7 @@ int ipt_keeper_main(const struct ipt_record_opts *opts, const struct ipt_backend
 		ipt_sess_detach_all(&s);
 	}
 	ipt_sess_loop(&s);
+	ipt_place_free(&s);
 	finish(&s);
 	ipt_u64map_fini(&s.threads);
 	ipt_u64map_fini(&s.procs);

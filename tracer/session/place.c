@@ -47,6 +47,15 @@ void ipt_place_near(struct sess *s, pid_t tid)
 		return;
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
+	if (s->cpu < 0)
+		sched_getaffinity(0, sizeof(s->cpus), &s->cpus);
 	if (sched_setaffinity(0, sizeof(set), &set) == 0)
 		s->cpu = cpu;
+}
+
+void ipt_place_free(struct sess *s)
+{
+	if (s->cpu >= 0)
+		sched_setaffinity(0, sizeof(s->cpus), &s->cpus);
+	s->cpu = -1;
 }

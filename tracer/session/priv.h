@@ -4,6 +4,7 @@
 #ifndef IPT_SESSION_PRIV_H
 #define IPT_SESSION_PRIV_H
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/user.h>
@@ -139,7 +140,8 @@ struct sess {
 	bool detached;
 	bool fatal; /* stop at once: error was sent */
 	bool disk_full;
-	int cpu; /* we are bound to it; -1 free */
+	int cpu;        /* the one we are bound to; -1 free */
+	cpu_set_t cpus; /* where we may run when free */
 	unsigned int since_place;
 	struct ipt_diag diag;
 };
@@ -200,8 +202,10 @@ size_t ipt_initstack(pid_t tid, uint64_t *out, size_t max, uint32_t *flags);
 
 void ipt_sess_host_info(const struct sess *s, struct ipt_session_info *info); /* hostinfo.c */
 
-int ipt_sess_open_writer(struct sess *s);                                  /* keeper.c */
-void ipt_place_near(struct sess *s, pid_t tid);                            /* place.c */
+int ipt_sess_open_writer(struct sess *s);       /* keeper.c */
+void ipt_place_near(struct sess *s, pid_t tid); /* place.c */
+/* Run anywhere again. */
+void ipt_place_free(struct sess *s);
 int ipt_seize_process(struct sess *s, pid_t pid);                          /* seize.c */
 int ipt_seize_child(struct sess *s, pid_t pid);                            /* seize.c */
 void ipt_sess_detach_all(struct sess *s);                                  /* detach.c */
