@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* traps int3|int3-dfl|int3-long|icebp|icebp-dfl|raise|raise-dfl|ignore: SIGTRAPs of the program's
+ * own. */
+#include "prog.h"
+
+static volatile int n;
+
+static void trap(int s, siginfo_t *si, void *uc)
+{
+	(void)s;
+	n++;
+	say_n("code ", si->si_code);
+	say_n("trapno ", (long)((ucontext_t *)uc)->uc_mcontext.gregs[REG_TRAPNO]);
+}
+
+static void fire(const char *k)
+{
+	if (!strncmp(k, "int3-long", 9))
+		__asm__ volatile(".byte 0xcd, 3");
+	else if (!strncmp(k, "int3", 4))
+		__asm__ volatile("int3");
+	else if (!strncmp(k, "icebp", 5))
+		__asm__ volatile(".byte 0xf1");
+	else
+		raise(SIGTRAP);
+}
+
+int main(int argc, char **argv)
+{
+	const char *k = argc > 1 ? argv[1] : "int3";
+
+	if (!strcmp(k, "ignore"))
+		signal(SIGTRAP, SIG_IGN);
+	else if (!strstr(k, "-dfl"))
+		on(SIGTRAP, trap, 0);
+	fire(k);
+	fire(k);
+	say_n("traps ", n);
+	return n;
+}
