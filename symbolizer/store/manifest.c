@@ -129,6 +129,15 @@ static void write_list(struct ipt_json *j, const char *key, const char *const *l
 	ipt_json_close(j, ']');
 }
 
+/* JSON readers hold integers of 63 bits at most. */
+static void write_u64(struct ipt_json *j, const char *key, uint64_t v)
+{
+	if (v > INT64_MAX)
+		ipt_json_hex(j, key, v);
+	else
+		ipt_json_u64(j, key, v);
+}
+
 static void write_cpu(struct ipt_json *j, const struct ipt_cpu *cpu)
 {
 	ipt_json_open(j, "cpu", '{');
@@ -142,7 +151,7 @@ static void write_cpu(struct ipt_json *j, const struct ipt_cpu *cpu)
 static void write_clocks(struct ipt_json *j, const struct ipt_clock *c)
 {
 	ipt_json_open(j, "clocks", '{');
-	ipt_json_u64(j, "tsc_hz", c->tsc_hz);
+	write_u64(j, "tsc_hz", c->tsc_hz);
 	ipt_json_open(j, "cpuid_15h", '{');
 	ipt_json_u64(j, "eax", c->cpuid_15h_eax);
 	ipt_json_u64(j, "ebx", c->cpuid_15h_ebx);
@@ -155,7 +164,7 @@ static void write_clocks(struct ipt_json *j, const struct ipt_clock *c)
 	/* Full 64 bits: beyond what JSON integers of other readers hold. */
 	ipt_json_hex(j, "zero", c->zero);
 	ipt_json_hex(j, "start_tsc", c->start_tsc);
-	ipt_json_u64(j, "start_realtime_ns", c->start_realtime_ns);
+	write_u64(j, "start_realtime_ns", c->start_realtime_ns);
 	ipt_json_close(j, '}');
 }
 
@@ -191,12 +200,12 @@ static void write_threads(struct ipt_json *j, const struct ipt_model *m)
 		ipt_json_hex(j, "start_tsc", t->start_tsc);
 		ipt_json_hex(j, "end_tsc", t->end_tsc);
 		ipt_json_i64(j, "status", t->status);
-		ipt_json_u64(j, "pt_bytes", t->pt_bytes);
+		write_u64(j, "pt_bytes", t->pt_bytes);
 		if (t->instructions == UINT64_MAX)
 			ipt_json_null(j, "instructions");
 		else
 			ipt_json_hex(j, "instructions", t->instructions);
-		ipt_json_u64(j, "gaps", t->n_gaps);
+		write_u64(j, "gaps", t->n_gaps);
 		ipt_json_hex(j, "lost_bytes", t->lost_bytes);
 		ipt_json_close(j, '}');
 	}
@@ -227,7 +236,7 @@ void ipt_manifest_write(struct ipt_buf *out, const struct ipt_manifest *m,
 	ipt_json_bool(&j, "noretcomp", in->noretcomp);
 	ipt_json_bool(&j, "slowed", in->slowed);
 	ipt_json_i64(&j, "exit_status", m->exit_status);
-	ipt_json_u64(&j, "lost_records", m->lost_records);
+	write_u64(&j, "lost_records", m->lost_records);
 	write_procs(&j, model);
 	write_threads(&j, model);
 	ipt_json_close(&j, '}');
