@@ -86,6 +86,7 @@ struct ipt_manifest {
 	enum ipt_status status;
 	int exit_status;
 	uint64_t lost_records;
+	uint64_t records;        /* in the sideband at the end; 0: not told */
 	struct ipt_intern *strs; /* owned */
 	struct ipt_model sum;    /* threads and processes as the recorder summed them up */
 };

@@ -237,6 +237,7 @@ void ipt_manifest_write(struct ipt_buf *out, const struct ipt_manifest *m,
 	ipt_json_bool(&j, "slowed", in->slowed);
 	ipt_json_i64(&j, "exit_status", m->exit_status);
 	write_u64(&j, "lost_records", m->lost_records);
+	write_u64(&j, "records", m->records);
 	write_procs(&j, model);
 	write_threads(&j, model);
 	ipt_json_close(&j, '}');
@@ -478,6 +479,7 @@ static void read_root(struct reader *r, json_t *root)
 	in->slowed = get_bool(r, root, "slowed");
 	r->m->exit_status = get_status(r, root, "exit_status");
 	r->m->lost_records = get_u64(r, root, "lost_records", UINT64_MAX);
+	r->m->records = get_u64(r, root, "records", UINT64_MAX);
 	read_summary(r, root);
 }
 

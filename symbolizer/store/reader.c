@@ -107,6 +107,10 @@ static int read_sideband(struct ipt_store *st, struct ipt_diag *diag)
 		}
 		*ipt_vec_push(&st->recs) = r;
 	}
+	/* A cut between two records shows only here. */
+	if (st->recs.n < st->man.records)
+		salvage(st, IPT_NAME_SIDEBAND " holds %zu of %llu records", st->recs.n,
+			(unsigned long long)st->man.records);
 	return 0;
 }
 

@@ -492,6 +492,7 @@ int ipt_writer_finish(struct ipt_writer *w, int exit_status, struct ipt_diag *di
 	first = w->error;
 	w->man.status = IPT_STATUS_COMPLETE;
 	w->man.exit_status = exit_status;
+	w->man.records = w->seq;
 	ipt_image_index_write(&index, &w->images);
 	err = ipt_file_replace(w->images_fd, IPT_NAME_INDEX, index.data, index.len, diag);
 	ipt_buf_fini(&index);

@@ -109,6 +109,26 @@ START_TEST(a_huge_sparse_sideband_ends_at_its_first_bad_record)
 }
 END_TEST
 
+START_TEST(a_sideband_cut_between_records_is_told)
+{
+	struct ipt_store *st;
+	uint64_t whole = sizeof(struct ipt_sb_file_hdr);
+	size_t n;
+
+	ck_assert_int_eq(ipt_store_open(&st, make(), NULL), 0);
+	ck_assert_ptr_null(ipt_store_salvaged(st));
+	n = ipt_store_n_recs(st);
+	for (size_t i = 0; i + 1 < n; i++)
+		whole += ipt_store_rec(st, i)->h.size;
+	ipt_store_close(st);
+	ck_assert_int_eq(truncate(t_path("t/sideband"), (off_t)whole), 0);
+	ck_assert_int_eq(ipt_store_open(&st, t_path("t"), NULL), 0);
+	ck_assert_uint_eq(ipt_store_n_recs(st), n - 1);
+	ck_assert_ptr_nonnull(ipt_store_salvaged(st));
+	ipt_store_close(st);
+}
+END_TEST
+
 START_TEST(positions_beyond_a_stream_are_moved_to_its_end)
 {
 	struct ipt_writer *w = t_writer(t_path("t"), false, false);
@@ -216,6 +236,6 @@ STORE_MAIN("store hostile", a_link_as_manifest_is_refused, a_link_as_sideband_is
 	   a_link_as_folder_is_refused, a_link_as_pt_file_or_image_gives_no_bytes,
 	   a_fifo_does_not_hang_a_reader, a_huge_manifest_is_not_read,
 	   a_huge_sparse_sideband_ends_at_its_first_bad_record,
-	   positions_beyond_a_stream_are_moved_to_its_end,
+	   a_sideband_cut_between_records_is_told, positions_beyond_a_stream_are_moved_to_its_end,
 	   an_image_with_other_bytes_is_refused_and_a_fault, manifests_that_lie_are_refused,
 	   what_is_no_trace_is_called_so, foreign_and_orphan_files_are_faults)
