@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 	pthread_t t;
 
 	if (!strcmp(k, "leader") || !strcmp(k, "worker")) {
-		for (int i = 0; i < 2; i++)
+		for (int i = 0; i < (k[0] == 'w' ? 1 : 2); i++)
 			pthread_create(&t, NULL, worker, k[0] == 'w' ? &t : NULL);
 		pthread_exit(NULL);
 	}

@@ -20,7 +20,7 @@ static void *sender(void *arg)
 
 int main(void)
 {
-	struct timespec ts = {0, 120000000}, rem = {7, 7};
+	struct timespec ts = {0, 120000000};
 	int p[2], st;
 	pthread_t t;
 	char c = 0;
@@ -38,7 +38,9 @@ int main(void)
 		return 2;
 	pthread_join(t, NULL);
 	pthread_create(&t, NULL, sender, &p[1]);
-	if (nanosleep(&ts, &rem) || rem.tv_sec != 7)
+	/* What is left to sleep is written also when the sleep goes on: ptrace wakes for ignored
+	 * signals. */
+	if (nanosleep(&ts, NULL))
 		return 3;
 	pthread_join(t, NULL);
 	for (int i = 0; i < 3; i++) {

@@ -10,7 +10,9 @@ static void trap(int s, siginfo_t *si, void *uc)
 	(void)s;
 	n++;
 	say_n("code ", si->si_code);
-	say_n("trapno ", (long)((ucontext_t *)uc)->uc_mcontext.gregs[REG_TRAPNO]);
+	/* That of another signal is that of the last fault: under stepping, the step's. */
+	if (si->si_code > 0)
+		say_n("trapno ", (long)((ucontext_t *)uc)->uc_mcontext.gregs[REG_TRAPNO]);
 }
 
 static void fire(const char *k)

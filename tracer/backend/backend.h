@@ -11,7 +11,8 @@
 #include "store/store.h"
 
 enum ipt_resume {
-	IPT_RESUME_STEP, /* one instruction */
+	IPT_RESUME_STEP,    /* one instruction */
+	IPT_RESUME_SYSCALL, /* to the next entry to or exit from a syscall */
 	IPT_RESUME_CONT,
 };
 
@@ -39,6 +40,8 @@ struct ipt_backend_ops {
 	 * for the thread: true; false when the backend cannot give one. */
 	bool (*code_break)(struct ipt_bthread *t, uint64_t tsc);
 	bool (*own_trap)(const struct ipt_bthread *t);
+	/* The kernel must forget its stepping before the next step; NULL: never. */
+	bool (*stale)(const struct ipt_bthread *t);
 	uint64_t (*insns)(const struct ipt_bthread *t); /* UINT64_MAX: not known */
 };
 

@@ -58,8 +58,8 @@ static void step_stopped(struct ipt_bthread *t, const struct ipt_stop *stop)
 
 static enum ipt_resume step_resume(struct ipt_bthread *t, uint64_t tsc)
 {
-	ipt_engine_step.resume(t->e, tsc);
-	return IPT_RESUME_STEP;
+	return ipt_engine_step.resume(t->e, tsc) == IPT_HOW_STEP ? IPT_RESUME_STEP
+								 : IPT_RESUME_SYSCALL;
 }
 
 static bool step_code_break(struct ipt_bthread *t, uint64_t tsc)
@@ -71,6 +71,11 @@ static bool step_code_break(struct ipt_bthread *t, uint64_t tsc)
 static bool step_own_trap(const struct ipt_bthread *t)
 {
 	return ipt_engine_step.own_trap(t->e);
+}
+
+static bool step_stale(const struct ipt_bthread *t)
+{
+	return ipt_engine_step.stale(t->e);
 }
 
 static uint64_t step_insns(const struct ipt_bthread *t)
@@ -89,5 +94,6 @@ const struct ipt_backend_ops ipt_backend_step = {
 	.resume = step_resume,
 	.code_break = step_code_break,
 	.own_trap = step_own_trap,
+	.stale = step_stale,
 	.insns = step_insns,
 };

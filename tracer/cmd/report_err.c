@@ -54,10 +54,12 @@ int ipt_report_err(const char *cmd, int err, const struct ipt_diag *diag, const 
 {
 	int code = err < 0 ? -err : err;
 	bool told = diag && diag->text[0];
+	/* So it does with a remedy, after a semicolon. */
+	bool remedied = told && strstr(diag->text, "; ");
 
 	/* A diagnostic names its object itself where it knows it better than the caller. */
 	line(cmd, told && object && strstr(diag->text, object) ? NULL : object,
-	     told ? diag->text : ipt_strerror(code), next_step(code));
+	     told ? diag->text : ipt_strerror(code), remedied ? NULL : next_step(code));
 	return exit_status(code);
 }
 

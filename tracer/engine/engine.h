@@ -75,14 +75,15 @@ struct ipt_remote_ops {
 };
 
 enum ipt_stop_kind {
-	IPT_STOP_STEP,    /* the instruction it was resumed for is done (#DB) */
-	IPT_STOP_SYSEXIT, /* on the way out of the kernel; no instruction after the syscall is done
-			   */
-	IPT_STOP_SIGNAL,  /* about to take signal `sig`; nothing of the next instruction is done */
-	IPT_STOP_ENTRY,   /* at the first instruction of a signal handler */
-	IPT_STOP_OTHER,   /* ptrace event, group stop: nothing is done */
-	IPT_STOP_EXEC,    /* in execve, the new program in place */
-	IPT_STOP_EXIT,    /* about to end; no more user code */
+	IPT_STOP_STEP,     /* the instruction it was resumed for is done (#DB) */
+	IPT_STOP_SYSENTRY, /* in the kernel, before the syscall */
+	IPT_STOP_SYSEXIT,  /* on the way out of the kernel; no instruction after the syscall is done
+			    */
+	IPT_STOP_SIGNAL,   /* about to take signal `sig`; nothing of the next instruction is done */
+	IPT_STOP_ENTRY,    /* at the first instruction of a signal handler */
+	IPT_STOP_OTHER,    /* ptrace event, group stop: nothing is done */
+	IPT_STOP_EXEC,     /* in execve, the new program in place */
+	IPT_STOP_EXIT,     /* about to end; no more user code */
 };
 
 struct ipt_stop {
@@ -90,6 +91,11 @@ struct ipt_stop {
 	int sig; /* SIGNAL */
 	const struct user_regs_struct *regs;
 	uint64_t tsc;
+};
+
+enum ipt_step_how {
+	IPT_HOW_STEP,    /* one instruction */
+	IPT_HOW_SYSCALL, /* to the next entry to or exit from a syscall */
 };
 
 struct ipt_ethread; /* a thread under an engine */
@@ -103,9 +109,12 @@ struct ipt_engine_ops {
 	void (*thread_free)(struct ipt_ethread *t);
 	/* The thread stopped. Emits what happened since it was resumed. */
 	void (*stopped)(struct ipt_ethread *t, const struct ipt_stop *stop);
-	/* The host is about to resume it by a single step. Emits what is certain beforehand
-	 * (syscalls). */
-	void (*resume)(struct ipt_ethread *t, uint64_t tsc);
+	/* The host is about to resume it. Emits what is certain beforehand (breakpoints). How: a
+	 * thread that runs to its next syscall stop meets no user code but the syscall's own. */
+	enum ipt_step_how (*resume)(struct ipt_ethread *t, uint64_t tsc);
+	/* POPF or IRET ran: the kernel took the trap flag of the stepping for the program's, and
+	 * must forget its stepping (resume without) before the next step. */
+	bool (*stale)(const struct ipt_ethread *t);
 	/* Code is about to change: end the packets so that the stream has a position for it (while
 	 * stopped). */
 	void (*code_break)(struct ipt_ethread *t, uint64_t tsc);

@@ -4,9 +4,10 @@
  * others. It is told of every stop of its thread and says what ran between two of them. How a
  * thread is stopped and resumed is its host's.
  *
- * A thread is "armed" with the instruction it is resumed at. Syscalls and breakpoints end their
- * packets before the thread is resumed, since some never come back; everything else is told after
- * the stop.
+ * A thread is "armed" with the instruction it is resumed at. Syscalls are not stepped: the thread
+ * runs to their entry and their exit, since the trap of a step out of the kernel is forced on the
+ * thread and undoes a handler of SIGTRAP when that is blocked. Breakpoints end their packets before
+ * the thread is resumed; everything else is told after the stop.
  */
 #include "engine/engine.h"
 
@@ -32,7 +33,9 @@ struct ipt_ethread {
 	bool restart;   /* the kernel will run the syscall again unless a handler comes first */
 	bool signalled; /* a signal stop came; what is resumed is not known yet */
 	bool own_trap;
-	bool seen; /* regs are those of a stop */
+	bool in_syscall; /* between its entry and its exit */
+	bool stale;      /* see engine.h */
+	bool seen;       /* regs are those of a stop */
 	uint64_t insns;
 };
 
@@ -119,9 +122,9 @@ static void end_async(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
 		ipt_ptgen_async(t->g, ip, tsc);
 }
 
-static bool is_kernel_entry(const struct ipt_insn *i)
+static bool is_syscall(const struct ipt_insn *i)
 {
-	return i->sub == IPT_IS_SYSCALL || i->sub == IPT_IS_SYSENTER || i->sub == IPT_IS_INT3 ||
+	return i->sub == IPT_IS_SYSCALL || i->sub == IPT_IS_SYSENTER ||
 	       (i->sub == IPT_IS_INT && i->imm == 0x80);
 }
 
@@ -185,6 +188,27 @@ static bool emit_shadow(struct ipt_ethread *t, uint64_t ip, const struct user_re
 	return true;
 }
 
+/* The trap flag aborts a transaction at once: nothing of it happened, and the trap may come only
+ * after the first instruction of the fallback. */
+static void aborted(struct ipt_ethread *t, uint64_t ip, const struct user_regs_struct *now,
+		    uint64_t tsc)
+{
+	uint64_t to = t->insn.target;
+	struct ipt_insn next;
+
+	end_async(t, ip, tsc);
+	if (now->rip == to)
+		return;
+	if (decode_at(t, &next, to, mode_of(&t->regs)) ||
+	    !feasible(&next, to, now->rip, mode_of(&t->regs))) {
+		lost(t, ip, now->rip, tsc);
+		return;
+	}
+	enable_at(t, to, tsc);
+	t->insn = next;
+	emit(t, &next, to, now->rip, mode_of(now), tsc);
+}
+
 /* The armed instruction at @ip ran and left the thread at @now. */
 static void executed(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
 {
@@ -200,9 +224,8 @@ static void executed(struct ipt_ethread *t, const struct user_regs_struct *now, 
 	if (insn->sub == IPT_IS_MOV_SS && now->rip != ip + insn->len) {
 		if (!emit_shadow(t, ip, now, tsc))
 			lost(t, ip, now->rip, tsc);
-	} else if (insn->sub == IPT_IS_XBEGIN && now->rip == insn->target) {
-		/* The trap aborts the transaction at once: nothing of it happened. */
-		end_async(t, ip, tsc);
+	} else if (insn->sub == IPT_IS_XBEGIN) {
+		aborted(t, ip, now, tsc);
 		return;
 	} else if (!feasible(insn, ip, now->rip, mode_of(&t->regs))) {
 		lost(t, ip, now->rip, tsc);
@@ -232,32 +255,82 @@ static void ran_vsyscall(struct ipt_ethread *t, const struct user_regs_struct *n
 static void on_step(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
 {
 	t->own_trap = t->regs.eflags & FLAG_TF;
-	if (t->signalled)
-		enable_at(t, t->regs.rip,
-			  tsc); /* the signal was ignored: nothing else ran before */
-	if (in_vsyscall(t->regs.rip))
+	if (in_vsyscall(t->regs.rip)) {
 		ran_vsyscall(t, now, tsc);
-	else
+	} else {
+		/* An ignored signal, or a break while it ran: nothing else ran before. */
+		enable_at(t, t->regs.rip, tsc);
 		executed(t, now, tsc);
+	}
+	t->stale = t->armed && (t->insn.sub == IPT_IS_POPF || t->insn.sub == IPT_IS_IRET);
+}
+
+static void emit_syscall(struct ipt_ethread *t, const struct ipt_insn *insn, uint64_t ip,
+			 const struct user_regs_struct *now, uint64_t tsc)
+{
+	enable_at(t, ip, tsc);
+	emit(t, insn, ip, now->rip, mode_of(now), tsc);
+	ipt_ptgen_disable(t->g, tsc);
 }
 
 /* A syscall that was interrupted and ignored the signal executes its instruction again. */
-static void ran_restart(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+static bool ran_restart(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
 {
 	struct ipt_insn insn;
 	uint64_t ip = now->rip - 2;
 
 	if (ipt_ptgen_enabled(t->g) || decode_at(t, &insn, ip, mode_of(now)) || insn.len != 2 ||
-	    !is_kernel_entry(&insn))
-		return;
+	    !is_syscall(&insn))
+		return false;
+	emit_syscall(t, &insn, ip, now, tsc);
+	return true;
+}
+
+/* Instructions that shadow the next one, and the syscall after them. */
+static bool ran_shadowed(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+{
+	uint64_t ip = t->regs.rip, mid = ip + t->insn.len;
+	struct ipt_insn next;
+
+	if (t->insn.sub != IPT_IS_MOV_SS || decode_at(t, &next, mid, mode_of(&t->regs)) ||
+	    !is_syscall(&next))
+		return false;
 	enable_at(t, ip, tsc);
-	emit(t, &insn, ip, now->rip, mode_of(now), tsc);
-	ipt_ptgen_disable(t->g, tsc);
+	emit(t, &t->insn, ip, mid, mode_of(&t->regs), tsc);
+	emit_syscall(t, &next, mid, now, tsc);
+	return true;
+}
+
+static void on_sysentry(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+{
+	bool known;
+
+	t->in_syscall = true;
+	t->signalled = false;
+	if (t->armed && is_syscall(&t->insn) &&
+	    (t->insn.sub == IPT_IS_SYSENTER || now->rip == t->regs.rip + t->insn.len)) {
+		emit_syscall(t, &t->insn, t->regs.rip, now, tsc);
+		return;
+	}
+	known = t->armed ? ran_shadowed(t, now, tsc) : t->restart && ran_restart(t, now, tsc);
+	if (!known)
+		lost(t, t->regs.rip, now->rip, tsc);
+}
+
+static void on_sysexit(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+{
+	/* Without an entry it was stepped. */
+	if (!t->in_syscall && t->armed && is_syscall(&t->insn))
+		emit_syscall(t, &t->insn, t->regs.rip, now, tsc);
+	else if (!t->in_syscall && t->restart)
+		ran_restart(t, now, tsc);
+	t->in_syscall = false;
+	t->signalled = false;
 }
 
 static void on_signal(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
 {
-	if (t->armed && !t->sync_done && !t->signalled && now->rip != t->regs.rip) {
+	if (t->armed && !t->sync_done && now->rip != t->regs.rip) {
 		/* A trap after the instruction (INTO, INT1): it is done. */
 		enable_at(t, t->regs.rip, tsc);
 		executed(t, now, tsc);
@@ -271,51 +344,77 @@ static void on_signal(struct ipt_ethread *t, const struct user_regs_struct *now,
 static void stopped(struct ipt_ethread *t, const struct ipt_stop *stop)
 {
 	struct user_regs_struct now = *stop->regs;
-	bool restarted = t->restart;
 
 	t->own_trap = false;
-	/* A ptrace event may come between an instruction and the trap that tells of it: wait for that one. */
+	/* A ptrace event may come between an instruction and the trap that tells of it: wait for
+	 * that one. */
 	if (stop->kind == IPT_STOP_OTHER && t->seen)
 		return;
 	t->seen = true;
+	t->stale = false;
 	switch (stop->kind) {
 	case IPT_STOP_STEP:
 		on_step(t, &now, stop->tsc);
 		t->signalled = false;
 		break;
-	case IPT_STOP_SYSEXIT:
-		if (restarted)
-			ran_restart(t, &now, stop->tsc);
-		t->signalled = false;
-		break;
+	case IPT_STOP_SYSENTRY: on_sysentry(t, &now, stop->tsc); break;
+	case IPT_STOP_SYSEXIT: on_sysexit(t, &now, stop->tsc); break;
 	case IPT_STOP_SIGNAL: on_signal(t, &now, stop->tsc); break;
 	case IPT_STOP_ENTRY: t->signalled = false; break;
 	case IPT_STOP_EXEC:
+		end_async(t, now.rip, stop->tsc);
+		t->in_syscall = true;
+		t->signalled = false;
+		break;
 	case IPT_STOP_EXIT: end_async(t, now.rip, stop->tsc); break;
 	case IPT_STOP_OTHER: break;
 	}
 	if (!ipt_ptgen_enabled(t->g) && ipt_step_clean_regs(&now))
 		t->remote->set_regs(t->host, &now);
-	t->restart = !ipt_ptgen_enabled(t->g) && restart_due(&now) && stop->kind != IPT_STOP_ENTRY;
+	t->restart = !ipt_ptgen_enabled(t->g) && !t->in_syscall && restart_due(&now) &&
+		     stop->kind != IPT_STOP_ENTRY;
 	t->regs = now;
 	t->armed = t->sync_done = false;
 }
 
-static void resume(struct ipt_ethread *t, uint64_t tsc)
+static bool shadows_syscall(struct ipt_ethread *t)
+{
+	struct ipt_insn next;
+
+	return t->insn.sub == IPT_IS_MOV_SS &&
+	       decode_at(t, &next, t->regs.rip + t->insn.len, mode_of(&t->regs)) == 0 &&
+	       is_syscall(&next);
+}
+
+static enum ipt_step_how how_to(struct ipt_ethread *t)
+{
+	if (t->restart || t->in_syscall)
+		return IPT_HOW_SYSCALL;
+	return t->armed && (is_syscall(&t->insn) || shadows_syscall(t)) ? IPT_HOW_SYSCALL
+									: IPT_HOW_STEP;
+}
+
+static enum ipt_step_how resume(struct ipt_ethread *t, uint64_t tsc)
 {
 	const struct user_regs_struct *r = &t->regs;
 
-	if (t->restart || t->armed)
-		return;
+	if (t->restart || t->in_syscall || t->armed)
+		return how_to(t);
 	t->armed = !in_vsyscall(r->rip) && decode_at(t, &t->insn, r->rip, mode_of(r)) == 0;
 	if (t->signalled)
-		return;
+		return how_to(t);
 	enable_at(t, r->rip, tsc);
-	if (t->armed && is_kernel_entry(&t->insn) && !t->sync_done) {
+	if (t->armed && t->insn.sub == IPT_IS_INT3) {
 		emit(t, &t->insn, r->rip, r->rip + t->insn.len, mode_of(r), tsc);
 		ipt_ptgen_disable(t->g, tsc);
 		t->sync_done = true;
 	}
+	return how_to(t);
+}
+
+static bool stale(const struct ipt_ethread *t)
+{
+	return t->stale;
 }
 
 static void code_break(struct ipt_ethread *t, uint64_t tsc)
@@ -349,6 +448,7 @@ const struct ipt_engine_ops ipt_engine_step = {
 	.thread_free = thread_free,
 	.stopped = stopped,
 	.resume = resume,
+	.stale = stale,
 	.code_break = code_break,
 	.disabled = disabled,
 	.insns = insns,

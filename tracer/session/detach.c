@@ -33,6 +33,7 @@ void ipt_thr_detach(struct thr *t, int sig)
 		s->backend->stopped(t->bt, &stop);
 	if (t->sig.set)
 		ipt_sess_write_signal(t, 0, false);
+	ipt_trap_restore(t);
 	ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)sig);
 	ipt_thr_end(t, 0, 1);
 	ipt_sess_del_thr(s, t);

@@ -68,7 +68,8 @@ static int check_dir(const struct ipt_record_opts *opts, struct ipt_diag *diag)
 
 	if (!opts->dir || opts->force || stat(opts->dir, &st) < 0)
 		return 0;
-	return ipt_diag_err(diag, EEXIST, 0, "%s: exists already; give another -o or --force",
+	return ipt_diag_err(diag, EEXIST, 0,
+			    "%s: exists already; choose another with -o, or add --force",
 			    opts->dir);
 }
 
@@ -82,7 +83,8 @@ static int find_program(char *path, size_t n, struct front *f)
 	f->res->exec_failed = true;
 	return ipt_diag_err(f->diag, -err, 0, "%s: %s", name,
 			    err == -ENOENT   ? "program not found"
-			    : err == -EACCES ? "not executable"
+			    : err == -EACCES ? "not executable; give it the x permission, or name "
+					       "the program that runs it"
 					     : strerror(-err));
 }
 

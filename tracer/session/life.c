@@ -65,6 +65,8 @@ void ipt_thr_begin(struct thr *t)
 		ipt_thr_open(t);
 	new_space = (t->start_flags & (IPT_SB_TF_LEADER | IPT_SB_TF_FORKED)) == IPT_SB_TF_LEADER;
 	t->bt = s->backend->thread_new(&s->bcfg, &ipt_remote, t, t->out);
+	if (new_space)
+		ipt_trap_begin(t);
 	if (new_space && t->attached)
 		ipt_sess_fresh_maps(t);
 	if (t->attached)

@@ -31,9 +31,52 @@ static void on_first_exec(struct sess *s, struct thr *t)
 	ipt_thr_begin(t);
 }
 
+static bool has_handler(const struct thr *t, int sig)
+{
+	return ipt_proc_sigmask(t->tid, "SigCgt") >> (sig - 1) & 1;
+}
+
+/* The kernel forgets its stepping when a thread is resumed without; it comes to a stop before any
+ * instruction. */
+static void renew(struct thr *t, int sig)
+{
+	t->renewing = true;
+	t->renew_sp = t->regs.rsp;
+	ipt_trap_restore(t);
+	ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+	ptrace(PTRACE_CONT, t->tid, NULL, (void *)(long)sig);
+}
+
+static enum ipt_resume how_to(struct thr *t, int sig)
+{
+	struct sess *s = t->sess;
+	enum ipt_resume how;
+	bool frame;
+
+	if (!t->in_syscall) {
+		ipt_sess_check_code(t);
+		ipt_sysc_before(t);
+	}
+	how = s->backend->resume(t->bt, ipt_sess_tsc());
+	frame = sig && how != IPT_RESUME_CONT && has_handler(t, sig);
+	/* Only a step stops at the first instruction of a handler. */
+	if (frame)
+		how = IPT_RESUME_STEP;
+	if (how == IPT_RESUME_STEP && !frame)
+		ipt_trap_unblock(t);
+	else
+		ipt_trap_restore(t);
+	return how;
+}
+
 /* Resume, or let go when the recording ends. The thread may be gone afterwards. */
 static void resume(struct thr *t, int sig)
 {
+	static const int requests[] = {
+		[IPT_RESUME_STEP] = PTRACE_SINGLESTEP,
+		[IPT_RESUME_SYSCALL] = PTRACE_SYSCALL,
+		[IPT_RESUME_CONT] = PTRACE_CONT,
+	};
 	struct sess *s = t->sess;
 	enum ipt_resume how = IPT_RESUME_CONT;
 
@@ -41,16 +84,18 @@ static void resume(struct thr *t, int sig)
 		ipt_thr_detach(t, sig);
 		return;
 	}
-	if (t->bt) {
-		ipt_sess_check_code(t);
-		ipt_sysc_before(t);
-		how = s->backend->resume(t->bt, ipt_sess_tsc());
-	}
+	if (t->bt)
+		how = how_to(t, sig);
 	t->state = THR_RUNNING;
 	if (how == IPT_RESUME_STEP)
 		ipt_place_near(s, t->tid);
-	ptrace(how == IPT_RESUME_STEP ? PTRACE_SINGLESTEP : PTRACE_CONT, t->tid, NULL,
-	       (void *)(long)sig);
+	if (how == IPT_RESUME_STEP && !t->renewing && s->backend->stale &&
+	    s->backend->stale(t->bt)) {
+		renew(t, sig);
+		return;
+	}
+	t->renewing = false;
+	ptrace(requests[how], t->tid, NULL, (void *)(long)sig);
 }
 
 static void tell(struct thr *t, enum ipt_stop_kind kind, int sig)
@@ -85,6 +130,7 @@ static struct thr *make_child(struct thr *t, pid_t tid, pid_t tgid, int event)
 		struct aspace *as = shares ? ipt_aspace_get(p->as) : ipt_aspace_copy(p->as);
 
 		p = ipt_sess_add_proc(s, tgid, t->proc->pid, as);
+		p->trap_ignored = t->proc->trap_ignored;
 	}
 	c = ipt_sess_add_thr(s, tid, p);
 	c->state = THR_NEW;
@@ -117,6 +163,7 @@ static void on_birth(struct thr *t, int event)
 	c = ipt_sess_thr(s, tid);
 	if (!c)
 		c = make_child(t, tid, (pid_t)tgid, event);
+	ipt_sysc_child(t, c);
 	if (!c->let_go && !c->out)
 		ipt_thr_open(c);
 	h = ipt_thr_head(t);
@@ -138,6 +185,7 @@ static void first_stop(struct thr *t)
 	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &t->regs) < 0)
 		return;
 	t->state = THR_STOPPED;
+	ipt_sysc_child_begins(t);
 	if (t->let_go) {
 		if (ipt_step_clean_regs(&t->regs))
 			ptrace(PTRACE_SETREGS, t->tid, NULL, &t->regs);
@@ -173,6 +221,9 @@ static void on_exec(struct thr *t)
 		ipt_thr_begin(t);
 	if (t->bt)
 		ipt_thr_exec(t, (pid_t)old_tid);
+	/* The task is that of the thread which called exec; its mask was put back before. */
+	t->mask_known = t->trap_unblocked = t->trap_waits = t->renewing = false;
+	t->in_syscall = true;
 	resume(t, 0);
 }
 
@@ -185,7 +236,8 @@ static void on_event_stop(struct thr *t, int sig)
 {
 	struct sess *s = t->sess;
 
-	tell(t, IPT_STOP_OTHER, 0);
+	/* The stop of renew(): a handler's frame may have been made before it. */
+	tell(t, t->renewing && t->regs.rsp != t->renew_sp ? IPT_STOP_ENTRY : IPT_STOP_OTHER, 0);
 	if (s->detaching && ipt_thr_step_trap_pending(t)) {
 		ptrace(PTRACE_CONT, t->tid, NULL, NULL);
 		return;
@@ -198,12 +250,20 @@ static void on_event_stop(struct thr *t, int sig)
 	resume(t, 0);
 }
 
+/* INT1 gives the code of a step out of the kernel. */
+static bool after_int1(const struct thr *t)
+{
+	uint8_t op = 0;
+
+	return !t->in_syscall && ipt_mem_read(t->tid, t->regs.rip - 1, &op, 1) == 0 && op == 0xf1;
+}
+
 /* A SIGTRAP of ours, by its code; IPT_STOP_SIGNAL when it is the program's. */
-static enum ipt_stop_kind classify_trap(const siginfo_t *si)
+static enum ipt_stop_kind classify_trap(const struct thr *t, const siginfo_t *si)
 {
 	switch (si->si_code) {
 	case TRAP_TRACE: return IPT_STOP_STEP;
-	case TRAP_BRKPT: return IPT_STOP_SYSEXIT;
+	case TRAP_BRKPT: return after_int1(t) ? IPT_STOP_SIGNAL : IPT_STOP_SYSEXIT;
 	case SIGTRAP: return IPT_STOP_ENTRY; /* ptrace_notify() after a signal frame was made */
 	default: return IPT_STOP_SIGNAL;
 	}
@@ -257,13 +317,26 @@ static void on_signal_stop(struct thr *t, int sig)
 
 	ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si);
 	if (sig == SIGTRAP)
-		kind = classify_trap(&si);
+		kind = classify_trap(t, &si);
 	if (!t->bt && kind != IPT_STOP_SIGNAL)
 		kind = IPT_STOP_OTHER;
-	if (kind == IPT_STOP_SIGNAL)
-		on_signal(t, sig, &si);
-	else
+	if (kind != IPT_STOP_SIGNAL) {
 		on_trap(t, kind, &si);
+	} else if (t->bt && ipt_trap_hold(t, sig, &si)) {
+		tell(t, IPT_STOP_SIGNAL, sig);
+		resume(t, 0);
+	} else {
+		on_signal(t, sig, &si);
+	}
+}
+
+static void on_syscall_stop(struct thr *t)
+{
+	siginfo_t si = {.si_signo = SIGTRAP};
+
+	/* The two alternate; a first one that is an exit is told from an entry by the exec. */
+	t->in_syscall = !t->in_syscall;
+	on_trap(t, t->in_syscall ? IPT_STOP_SYSENTRY : IPT_STOP_SYSEXIT, &si);
 }
 
 static void on_stop(struct thr *t, int status)
@@ -292,7 +365,12 @@ static void on_stop(struct thr *t, int status)
 		else
 			on_event_stop(t, sig);
 		break;
-	case 0: on_signal_stop(t, sig); break;
+	case 0:
+		if (sig == (SIGTRAP | 0x80))
+			on_syscall_stop(t);
+		else
+			on_signal_stop(t, sig);
+		break;
 	default: resume(t, 0); break;
 	}
 }

@@ -7,9 +7,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "session/priv.h"
+
+#define SLOW_NS 35000u /* a step that woke another CPU takes longer than this */
 
 /* Field "processor" of /proc/TID/stat; -1 unknown. */
 static int cpu_of(pid_t tid)
@@ -34,14 +37,28 @@ static int cpu_of(pid_t tid)
 	return p ? atoi(p + 1) : -1;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
 void ipt_place_near(struct sess *s, pid_t tid)
 {
 	cpu_set_t set;
 	int cpu;
 
-	/* Looking costs about one step: do it seldom. */
-	if (s->since_place++ % 512)
+	uint64_t now = now_ns();
+	bool slow = now - s->last_step_ns > SLOW_NS;
+
+	/* Looking costs about one step: do it seldom, sooner when steps take long. */
+	s->last_step_ns = now;
+	s->since_place += slow ? 32 : 1;
+	if (s->since_place < 1024)
 		return;
+	s->since_place = 0;
 	cpu = cpu_of(tid);
 	if (cpu < 0 || cpu == s->cpu || cpu >= CPU_SETSIZE)
 		return;

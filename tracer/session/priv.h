@@ -93,7 +93,8 @@ struct proc {
 	pid_t ppid;        /* 0 unknown */
 	struct aspace *as; /* counted */
 	unsigned int n_threads;
-	bool begun; /* a thread of it has been opened */
+	bool begun;        /* a thread of it has been opened */
+	bool trap_ignored; /* it ignores SIGTRAP; the kernel no longer does (trapmask.c) */
 };
 
 struct pending_signal { /* a signal about to be delivered; written at the next stop, when its
@@ -119,7 +120,15 @@ struct thr {
 	bool flush_trap;       /* detaching: one more step trap is on its way */
 	bool untraced_restore; /* CLONE_UNTRACED was taken out of the flags of the clone it makes */
 	uint64_t clone_flags;  /* of the clone it makes */
-	FILE *step_log;        /* owned */
+	uint64_t child_flags;  /* CLONE_UNTRACED was taken out of its own copy of the flags: they */
+	uint64_t child_mem;    /* are put back at its first stop; address, 0 in a register */
+	bool in_syscall;       /* its entry stop came */
+	bool renewing;         /* resumed without stepping to an interrupt at once */
+	uint64_t renew_sp;     /* stack pointer then */
+	uint64_t mask;         /* its signal mask, while SIGTRAP is unblocked in it */
+	bool mask_known, trap_unblocked;
+	bool trap_waits; /* a SIGTRAP came that its mask blocks */
+	FILE *step_log;  /* owned */
 };
 
 struct sess {
@@ -143,6 +152,7 @@ struct sess {
 	int cpu;        /* the one we are bound to; -1 free */
 	cpu_set_t cpus; /* where we may run when free */
 	unsigned int since_place;
+	uint64_t last_step_ns;
 	struct ipt_diag diag;
 };
 
@@ -198,6 +208,15 @@ int ipt_mem_write(pid_t tid, uint64_t va, const void *p, size_t n);
  */
 size_t ipt_initstack(pid_t tid, uint64_t *out, size_t max, uint32_t *flags);
 
+/* --- SIGTRAP while stepping (trapmask.c) --- */
+
+void ipt_trap_unblock(struct thr *t); /* before a step */
+void ipt_trap_restore(struct thr *t); /* before all else */
+/* Is this signal to be kept from the thread now? */
+bool ipt_trap_hold(struct thr *t, int sig, const siginfo_t *si);
+void ipt_trap_begin(struct thr *t);     /* first thread of a process that was not forked */
+void ipt_trap_sigaction(struct thr *t); /* after rt_sigaction */
+
 /* --- the rest --- */
 
 void ipt_sess_host_info(const struct sess *s, struct ipt_session_info *info); /* hostinfo.c */
@@ -220,5 +239,8 @@ int ipt_keeper_main(const struct ipt_record_opts *opts, const struct ipt_backend
 /* Syscalls that matter (sysc.c): before the thread is resumed at one, and after it came back. */
 void ipt_sysc_before(struct thr *t);
 void ipt_sysc_after(struct thr *t);
+/* A child was born of @t: it may have a copy of flags that we changed. */
+void ipt_sysc_child(const struct thr *t, struct thr *c);
+void ipt_sysc_child_begins(struct thr *c);
 
 #endif

@@ -12,7 +12,7 @@
 static unsigned long options_of(const struct sess *s)
 {
 	unsigned long o = PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
-			  PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXIT;
+			  PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD;
 
 	return s->opts->kill_on_exit ? o | PTRACE_O_EXITKILL : o;
 }

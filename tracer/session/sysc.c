@@ -20,6 +20,8 @@ enum nr32 {
 	NR32_VFORK = 190,
 	NR32_MMAP2 = 192,
 	NR32_PKEY_MPROTECT = 380,
+	NR32_SIGACTION = 67,
+	NR32_RT_SIGACTION = 174,
 	NR_CLONE3 = 435,
 };
 
@@ -127,16 +129,44 @@ static bool changes_maps32(const struct thr *t)
 	}
 }
 
+/* Where the flags of the clone that @t makes are: 0 in a register. */
+static uint64_t flags_place(const struct thr *t)
+{
+	if (t->regs.orig_rax != NR_CLONE3)
+		return 0;
+	return t->regs.cs == 0x33 ? t->regs.rdi : (uint32_t)t->regs.rbx;
+}
+
+void ipt_sysc_child(const struct thr *t, struct thr *c)
+{
+	if (!t->untraced_restore)
+		return;
+	c->child_flags = t->clone_flags;
+	c->child_mem = flags_place(t);
+}
+
+void ipt_sysc_child_begins(struct thr *c)
+{
+	if (c->child_flags)
+		put_flags(c, c->child_mem, c->child_flags);
+	c->child_flags = 0;
+}
+
+static bool is_sigaction(const struct thr *t)
+{
+	if (t->regs.cs == 0x33)
+		return t->regs.orig_rax == SYS_rt_sigaction;
+	return t->regs.orig_rax == NR32_SIGACTION || t->regs.orig_rax == NR32_RT_SIGACTION;
+}
+
 void ipt_sysc_after(struct thr *t)
 {
 	if (t->untraced_restore) {
-		uint64_t mem = t->regs.orig_rax == NR_CLONE3
-				       ? (t->regs.cs == 0x33 ? t->regs.rdi : (uint32_t)t->regs.rbx)
-				       : 0;
-
-		put_flags(t, mem, t->clone_flags);
+		put_flags(t, flags_place(t), t->clone_flags);
 		t->untraced_restore = false;
 	}
+	if (is_sigaction(t))
+		ipt_trap_sigaction(t);
 	if (t->regs.cs == 0x33 ? changes_maps64(t) : changes_maps32(t))
 		ipt_sess_sync_maps(t);
 	if (t->sess->opts->syscalls)

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SIGTRAP while stepping. The kernel forces the trap of each step on the thread; when SIGTRAP is
+ * blocked or ignored it takes the program's handler away first. So a thread is stepped with SIGTRAP
+ * unblocked, and gets its own mask back before whatever can see it: a syscall, the frame of a
+ * handler, the end of the recording. A SIGTRAP sent meanwhile waits here.
+ */
+#include <sys/ptrace.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+
+#include "session/priv.h"
+
+#define TRAP_BIT (1ull << (SIGTRAP - 1))
+
+void ipt_trap_restore(struct thr *t)
+{
+	t->mask_known = false;
+	if (!t->trap_unblocked)
+		return;
+	t->trap_unblocked = false;
+	ptrace(PTRACE_SETSIGMASK, t->tid, (void *)sizeof(t->mask), &t->mask);
+	if (t->trap_waits)
+		syscall(SYS_tgkill, t->proc->pid, t->tid, SIGTRAP);
+	t->trap_waits = false;
+}
+
+void ipt_trap_unblock(struct thr *t)
+{
+	uint64_t mask;
+
+	if (t->mask_known)
+		return;
+	t->mask_known = true;
+	if (ptrace(PTRACE_GETSIGMASK, t->tid, (void *)sizeof(t->mask), &t->mask) < 0 ||
+	    !(t->mask & TRAP_BIT))
+		return;
+	mask = t->mask & ~TRAP_BIT;
+	t->trap_unblocked = ptrace(PTRACE_SETSIGMASK, t->tid, (void *)sizeof(mask), &mask) == 0;
+}
+
+bool ipt_trap_hold(struct thr *t, int sig, const siginfo_t *si)
+{
+	if (sig != SIGTRAP || si->si_code > 0)
+		return false;
+	if (t->trap_unblocked)
+		t->trap_waits = true;
+	return t->trap_unblocked || t->proc->trap_ignored;
+}
+
+void ipt_trap_begin(struct thr *t)
+{
+	if (ipt_proc_sigmask(t->tid, "SigIgn") & TRAP_BIT)
+		t->proc->trap_ignored = true;
+}
+
+/* rt_sigaction came back: was SIGTRAP's handler set? The numbers are of 64-bit and 32-bit code. */
+void ipt_trap_sigaction(struct thr *t)
+{
+	const struct user_regs_struct *r = &t->regs;
+	bool is64 = r->cs == 0x33;
+	uint64_t act = is64 ? r->rsi : (uint32_t)r->rcx, handler = 0;
+
+	if (r->rax || !act || (is64 ? r->rdi : (uint32_t)r->rbx) != SIGTRAP)
+		return;
+	if (ipt_mem_read(t->tid, act, &handler, is64 ? 8 : 4) == 0)
+		t->proc->trap_ignored = handler == 1 /* SIG_IGN */;
+}
