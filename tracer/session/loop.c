@@ -470,22 +470,48 @@ static void tick(struct sess *s)
 	}
 }
 
+/* Stops taken from the kernel and not acted on yet. */
+struct batch {
+	struct {
+		pid_t tid;
+		int status;
+	} v[256];
+	size_t n;
+};
+
+/*
+ * All threads that are stopped now, before any of them is resumed: the kernel looks for a stopped
+ * one from the same end each time, so that taking one by one would leave the others standing for
+ * ever.
+ */
+static bool collect(struct batch *b)
+{
+	b->n = 0;
+	while (b->n < IPT_ARRAY_SIZE(b->v)) {
+		int flags = __WALL | (b->n ? WNOHANG : 0);
+		pid_t tid = waitpid(-1, &b->v[b->n].status, flags);
+
+		if (tid < 0 && errno == ECHILD && !b->n)
+			return false;
+		if (tid <= 0)
+			break;
+		b->v[b->n++].tid = tid;
+	}
+	return true;
+}
+
 void ipt_sess_loop(struct sess *s)
 {
 	struct sigaction sa = {.sa_handler = on_tick};
 	struct itimerval every = {{0, 100000}, {0, 100000}};
-	int status;
+	struct batch b;
 
 	sigaction(SIGALRM, &sa, NULL);
 	sigaction(SIGIO, &sa, NULL);
 	setitimer(ITIMER_REAL, &every, NULL);
-	for (;;) {
-		pid_t tid = waitpid(-1, &status, __WALL);
-
-		if (tid < 0 && errno == ECHILD)
-			break;
-		if (tid > 0)
-			dispatch(s, tid, status);
+	while (collect(&b)) {
+		for (size_t i = 0; i < b.n; i++)
+			dispatch(s, b.v[i].tid, b.v[i].status);
 		if (ticked)
 			tick(s);
 	}
