@@ -69,6 +69,9 @@ struct ipt_remote_ops {
 	int (*set_regs)(void *host, const struct user_regs_struct *regs);
 	/* An instruction was executed (canonical sequence); may be NULL. */
 	void (*log_ip)(void *host, uint64_t ip);
+	/* The abort handler of the restartable sequence that @ip stands in; 0: in none. A step in
+	 * one makes the kernel go there. */
+	uint64_t (*rseq_abort)(void *host, uint64_t ip);
 	/* Control went from @from to @to by no instruction that is known: the stretch between is
 	 * not recorded. */
 	void (*lost)(void *host, uint64_t from, uint64_t to);

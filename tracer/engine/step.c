@@ -32,6 +32,7 @@ struct ipt_ethread {
 	bool sync_done;               /* armed insn and its TIP.PGD are in the stream already */
 	bool restart;   /* the kernel will run the syscall again unless a handler comes first */
 	bool signalled; /* a signal stop came; what is resumed is not known yet */
+	uint64_t rseq_abort; /* the armed insn is in a restartable sequence: its abort handler */
 	bool own_trap;
 	bool in_syscall; /* between its entry and its exit */
 	bool stale;      /* see engine.h */
@@ -188,12 +189,10 @@ static bool emit_shadow(struct ipt_ethread *t, uint64_t ip, const struct user_re
 	return true;
 }
 
-/* The trap flag aborts a transaction at once: nothing of it happened, and the trap may come only
- * after the first instruction of the fallback. */
-static void aborted(struct ipt_ethread *t, uint64_t ip, const struct user_regs_struct *now,
-		    uint64_t tsc)
+/* Control went from before @ip to @to, and the first instruction there ran. */
+static void diverted(struct ipt_ethread *t, uint64_t ip, uint64_t to,
+		     const struct user_regs_struct *now, uint64_t tsc)
 {
-	uint64_t to = t->insn.target;
 	struct ipt_insn next;
 
 	end_async(t, ip, tsc);
@@ -209,6 +208,13 @@ static void aborted(struct ipt_ethread *t, uint64_t ip, const struct user_regs_s
 	emit(t, &next, to, now->rip, mode_of(now), tsc);
 }
 
+/* A stop makes the kernel abort a restartable sequence when the thread goes on: nothing of the
+ * armed instruction happened. */
+static bool sequence_aborted(struct ipt_ethread *t)
+{
+	return t->rseq_abort && !t->remote->rseq_abort(t->host, t->regs.rip);
+}
+
 /* The armed instruction at @ip ran and left the thread at @now. */
 static void executed(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
 {
@@ -219,13 +225,19 @@ static void executed(struct ipt_ethread *t, const struct user_regs_struct *now, 
 		lost(t, ip, now->rip, tsc);
 		return;
 	}
+	if (sequence_aborted(t)) {
+		diverted(t, ip, t->rseq_abort, now, tsc);
+		return;
+	}
 	if (insn->sub == IPT_IS_REP_STRING && now->rip == ip)
 		return; /* one iteration: the instruction is not done */
 	if (insn->sub == IPT_IS_MOV_SS && now->rip != ip + insn->len) {
 		if (!emit_shadow(t, ip, now, tsc))
 			lost(t, ip, now->rip, tsc);
 	} else if (insn->sub == IPT_IS_XBEGIN) {
-		aborted(t, ip, now, tsc);
+		/* The trap flag aborts a transaction at once; the trap may come only after the
+		 * first instruction of the fallback. */
+		diverted(t, ip, insn->target, now, tsc);
 		return;
 	} else if (!feasible(insn, ip, now->rip, mode_of(&t->regs))) {
 		lost(t, ip, now->rip, tsc);
@@ -235,6 +247,9 @@ static void executed(struct ipt_ethread *t, const struct user_regs_struct *now, 
 	}
 	if (t->insn.sub == IPT_IS_PUSHF)
 		clean_pushed_flags(t, now);
+	/* An INTO that traps not: decoders expect a far transfer of each. */
+	if (t->insn.sub == IPT_IS_INTO && ipt_ptgen_enabled(t->g))
+		ipt_ptgen_disable(t->g, tsc);
 }
 
 /* The vsyscall page is no code: the kernel emulates the call and returns, and the step runs the
@@ -351,7 +366,8 @@ static void stopped(struct ipt_ethread *t, const struct ipt_stop *stop)
 	if (stop->kind == IPT_STOP_OTHER && t->seen)
 		return;
 	t->seen = true;
-	t->stale = false;
+	if (stop->kind != IPT_STOP_SIGNAL)
+		t->stale = false;
 	switch (stop->kind) {
 	case IPT_STOP_STEP:
 		on_step(t, &now, stop->tsc);
@@ -401,6 +417,7 @@ static enum ipt_step_how resume(struct ipt_ethread *t, uint64_t tsc)
 	if (t->restart || t->in_syscall || t->armed)
 		return how_to(t);
 	t->armed = !in_vsyscall(r->rip) && decode_at(t, &t->insn, r->rip, mode_of(r)) == 0;
+	t->rseq_abort = t->remote->rseq_abort ? t->remote->rseq_abort(t->host, r->rip) : 0;
 	if (t->signalled)
 		return how_to(t);
 	enable_at(t, r->rip, tsc);

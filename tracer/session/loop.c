@@ -223,6 +223,7 @@ static void on_exec(struct thr *t)
 		ipt_thr_exec(t, (pid_t)old_tid);
 	/* The task is that of the thread which called exec; its mask was put back before. */
 	t->mask_known = t->trap_unblocked = t->trap_waits = t->renewing = false;
+	t->rseq_asked = false;
 	t->in_syscall = true;
 	resume(t, 0);
 }

@@ -98,6 +98,35 @@ static void log_ip(void *host, uint64_t ip)
 		fprintf(t->step_log, "%llx\n", (unsigned long long)ip);
 }
 
+/* The thread's registered struct rseq; asked of the kernel again while there is none. */
+static uint64_t rseq_area(struct thr *t)
+{
+	struct __ptrace_rseq_configuration c = {0};
+
+	if (t->rseq_asked)
+		return t->rseq;
+	t->rseq_asked = true;
+	t->rseq = 0;
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, t->tid, (void *)sizeof(c), &c) > 0)
+		t->rseq = c.rseq_abi_pointer;
+	return t->rseq;
+}
+
+static uint64_t rseq_abort(void *host, uint64_t ip)
+{
+	struct thr *t = host;
+	uint64_t area = rseq_area(t), ptr = 0;
+	struct { /* struct rseq_cs */
+		uint32_t version, flags;
+		uint64_t start, len, abort;
+	} cs;
+
+	if (!area || ipt_mem_read(t->tid, area + 8, &ptr, sizeof(ptr)) || !ptr ||
+	    ipt_mem_read(t->tid, ptr, &cs, sizeof(cs)) || ip - cs.start >= cs.len)
+		return 0;
+	return cs.abort;
+}
+
 static void lost(void *host, uint64_t from, uint64_t to)
 {
 	struct thr *t = host;
@@ -116,5 +145,6 @@ const struct ipt_remote_ops ipt_remote = {
 	.write = write_mem,
 	.set_regs = set_regs,
 	.log_ip = log_ip,
+	.rseq_abort = rseq_abort,
 	.lost = lost,
 };

@@ -11,6 +11,8 @@
 /* The same for 32-bit code, whose numbers differ. */
 enum nr32 {
 	NR32_FORK = 2,
+	NR32_EXECVE = 11,
+	NR32_RSEQ = 386,
 	NR32_MMAP = 90,
 	NR32_MUNMAP = 91,
 	NR32_IPC = 117,
@@ -165,6 +167,10 @@ void ipt_sysc_after(struct thr *t)
 		put_flags(t, flags_place(t), t->clone_flags);
 		t->untraced_restore = false;
 	}
+	/* rseq() may have been this one, and an exec ends it. */
+	if (t->regs.orig_rax == (t->regs.cs == 0x33 ? SYS_rseq : NR32_RSEQ) ||
+	    t->regs.orig_rax == (t->regs.cs == 0x33 ? SYS_execve : NR32_EXECVE))
+		t->rseq_asked = false;
 	if (is_sigaction(t))
 		ipt_trap_sigaction(t);
 	if (t->regs.cs == 0x33 ? changes_maps64(t) : changes_maps32(t))
