@@ -33,6 +33,9 @@ struct insn {
 	uint32_t line;
 	uint64_t line_lo, line_hi;
 	struct ipt_buf text;
+	/* Left by a system call; told only if the next instruction is not the one after it. */
+	bool left;
+	uint64_t run_end;
 };
 
 static int begin(void **state, struct ipt_walk *w)
@@ -77,6 +80,7 @@ static int thread_begin(void *state, struct ipt_walk *w)
 	struct insn *v = state;
 
 	v->nr = 0;
+	v->left = false;
 	forget(v);
 	/* Slots are told apart by epoch, and epochs begin anew with each thread. */
 	for (size_t i = 0; v->cache && i < CACHE_SLOTS; i++)
@@ -194,24 +198,33 @@ static void show_source(struct insn *v, struct ipt_walk *w)
 	ipt_out_str(w->out, "\n");
 }
 
+/* "sym" or "sym+0x12", as objdump names addresses; 0 terminated. */
+static void name_place(struct ipt_buf *b, const struct ipt_walk *w, uint64_t va)
+{
+	const struct ipt_func *f = ipt_sym_func(w->sym, ipt_code_map(w->code, va), va);
+
+	ipt_view_place(b, f, va, va != f->lo);
+	ipt_buf_u8(b, 0);
+}
+
 /* Disassembly into v->text. */
 static void disassemble(struct insn *v, struct ipt_walk *w, const struct ipt_run_it *it,
 			uint8_t mode)
 {
 	struct ipt_buf name = {0};
+	uint64_t data;
 
-	if (it->insn.target) {
-		const struct ipt_map *map = ipt_code_map(w->code, it->insn.target);
-
-		ipt_view_place(&name, ipt_sym_func(w->sym, map, it->insn.target), it->insn.target,
-			       true);
-		ipt_buf_u8(&name, 0);
-	}
+	if (it->insn.target)
+		name_place(&name, w, it->insn.target);
 	v->text.len = 0;
-	if (ipt_x86_print(&v->text, it->bytes, it->insn.len, it->ip, (enum ipt_xmode)mode,
-			  w->opts->syntax, (const char *)name.data)) {
-		v->text.len = 0;
-		ipt_buf_str(&v->text, "(bad)");
+	ipt_x86_print_data(&v->text, it->bytes, it->insn.len, it->ip, (enum ipt_xmode)mode,
+			   w->opts->syntax, (const char *)name.data, &data);
+	if (data) {
+		name.len = 0;
+		name_place(&name, w, data);
+		ipt_buf_printf(&v->text, "  # 0x%" PRIx64, data);
+		if (ipt_code_map(w->code, data))
+			ipt_buf_printf(&v->text, " <%s>", (const char *)name.data);
 	}
 	ipt_buf_u8(&v->text, 0);
 	ipt_buf_fini(&name);
@@ -319,6 +332,29 @@ static void show_event_json(struct insn *v, struct ipt_walk *w, const struct ipt
 	ipt_buf_fini(&b);
 }
 
+static void show_left(struct insn *v, struct ipt_walk *w)
+{
+	if (v->left)
+		ipt_out_str(w->out, "[disable: system call or interrupt instruction]\n");
+	v->left = false;
+}
+
+/* A system call that comes back is seen by its instruction alone. */
+static bool is_plain_syscall(struct insn *v, const struct ipt_walk *w, const struct ipt_ev *ev)
+{
+	if (w->opts->json || v->ip_only || !in_range(v, w))
+		return false;
+	if (ev->kind == IPT_EV_DISABLE && ev->how == IPT_DIS_SYNC) {
+		v->left = true;
+		return true;
+	}
+	if (ev->kind == IPT_EV_ENABLE && v->left && ev->br.to == v->run_end) {
+		v->left = false;
+		return true;
+	}
+	return false;
+}
+
 static void show_event(struct insn *v, struct ipt_walk *w, const struct ipt_ev *ev)
 {
 	if (v->ip_only || !in_range(v, w))
@@ -330,6 +366,7 @@ static void show_event(struct insn *v, struct ipt_walk *w, const struct ipt_ev *
 		show_event_json(v, w, ev);
 		return;
 	}
+	show_left(v, w);
 	ipt_buf_u8(&v->text, '\n');
 	ipt_buf_append(&w->out->buf, v->text.data, v->text.len);
 	ipt_out_check(w->out);
@@ -339,8 +376,13 @@ static int event(void *state, struct ipt_walk *w, const struct ipt_ev *ev)
 {
 	struct insn *v = state;
 
-	if (ev->kind == IPT_EV_RUN)
+	if (ev->kind == IPT_EV_RUN) {
+		v->run_end = ev->run.end;
+		v->left = false;
 		return run(v, w, ev);
+	}
+	if (is_plain_syscall(v, w, ev))
+		return 0;
 	if (ev->kind == IPT_EV_MAP || ev->kind == IPT_EV_EXEC)
 		forget(v);
 	show_event(v, w, ev);

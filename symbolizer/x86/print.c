@@ -1,29 +1,142 @@
 /* SPDX-License-Identifier: MIT */
-/* Text of one instruction, AT&T or Intel syntax. */
+/*
+ * Text of one instruction, AT&T or Intel syntax, laid out as objdump does: mnemonics padded,
+ * operands without blanks between them, immediates without sign, addresses without padding.
+ */
 #include "x86/x86.h"
 
 #include <Zycore/Format.h>
 #include <Zydis/Zydis.h>
 
-struct target_name {
-	const char *name;
+#define MNEMONIC_WIDTH 6
+
+struct extras {
+	const char *target_name; /* of a direct branch; NULL unknown */
 };
 
-static ZydisFormatterFunc default_address;
+static ZydisFormatterFunc default_mnemonic[2];
 
-/* Put the caller's name for the target of a direct branch. */
+/* Conditions have two names each; these are the ones other tools write. */
+static const char *condition(const char *m)
+{
+	static const struct {
+		const char *from, *to;
+	} names[] = {{"z", "e"},   {"nz", "ne"}, {"nb", "ae"},
+		     {"nbe", "a"}, {"nl", "ge"}, {"nle", "g"}};
+
+	for (size_t i = 0; i < IPT_ARRAY_SIZE(names); i++)
+		if (!strcmp(m, names[i].from))
+			return names[i].to;
+	return m;
+}
+
+static char width_letter(unsigned bits)
+{
+	return bits == 8 ? 'b' : bits == 16 ? 'w' : bits == 32 ? 'l' : 'q';
+}
+
+/* The usual name of the mnemonic into @to; false when the library's is the usual one. */
+static bool usual_name(char *to, size_t n, const ZydisFormatterContext *ctx, bool att)
+{
+	static const char *const families[] = {"cmov", "set", "j"};
+	const char *m = ZydisMnemonicGetString(ctx->instruction->mnemonic);
+	ZydisMnemonic id = ctx->instruction->mnemonic;
+
+	if (att && (id == ZYDIS_MNEMONIC_MOVZX || id == ZYDIS_MNEMONIC_MOVSX ||
+		    id == ZYDIS_MNEMONIC_MOVSXD)) {
+		snprintf(to, n, "mov%c%c%c", m[3], width_letter(ctx->operands[1].size),
+			 width_letter(ctx->operands[0].size));
+		return true;
+	}
+	if (id == ZYDIS_MNEMONIC_MOVD || id == ZYDIS_MNEMONIC_VMOVD) {
+		snprintf(to, n, "%s", m);
+		return true;
+	}
+	for (size_t i = 0; i < IPT_ARRAY_SIZE(families); i++) {
+		size_t len = strlen(families[i]);
+
+		if (strncmp(m, families[i], len) != 0)
+			continue;
+		snprintf(to, n, "%s%s", families[i], condition(m + len));
+		return strcmp(to, m) != 0;
+	}
+	return false;
+}
+
+static ZyanStatus print_mnemonic(const ZydisFormatter *f, ZydisFormatterBuffer *buffer,
+				 ZydisFormatterContext *ctx)
+{
+	bool att = f->style == ZYDIS_FORMATTER_STYLE_ATT;
+	ZyanUSize len;
+	ZyanString *s;
+	char name[32];
+
+	ZYAN_CHECK(ZydisFormatterBufferGetString(buffer, &s));
+	if (usual_name(name, sizeof(name), ctx, att))
+		ZYAN_CHECK(ZyanStringAppendFormat(s, "%s", name));
+	else
+		ZYAN_CHECK(default_mnemonic[!att](f, buffer, ctx));
+	if (!ctx->instruction->operand_count_visible)
+		return ZYAN_STATUS_SUCCESS;
+	ZYAN_CHECK(ZyanStringGetSize(s, &len));
+	for (; len < MNEMONIC_WIDTH; len++)
+		ZYAN_CHECK(ZyanStringAppendFormat(s, " "));
+	return ZYAN_STATUS_SUCCESS;
+}
+
+/* Where a direct branch goes, with the caller's name for it; also absolute memory operands. */
 static ZyanStatus print_address(const ZydisFormatter *f, ZydisFormatterBuffer *buffer,
 				ZydisFormatterContext *ctx)
 {
-	const struct target_name *t = ctx->user_data;
+	const struct extras *x = ctx->user_data;
+	bool branch =
+		ctx->operand->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && ctx->operand->imm.is_relative;
+	ZyanU64 va = 0;
 	ZyanString *s;
-	ZyanStatus st;
 
-	st = default_address(f, buffer, ctx);
-	if (!ZYAN_SUCCESS(st) || !t || !t->name || !ctx->operand->imm.is_relative)
-		return st;
+	(void)f;
+	ZYAN_CHECK(ZydisCalcAbsoluteAddress(ctx->instruction, ctx->operand, ctx->runtime_address,
+					    &va));
 	ZYAN_CHECK(ZydisFormatterBufferGetString(buffer, &s));
-	return ZyanStringAppendFormat(s, " <%.300s>", t->name);
+	ZYAN_CHECK(ZyanStringAppendFormat(s, "0x%llx", (unsigned long long)va));
+	if (branch && x->target_name)
+		return ZyanStringAppendFormat(s, " <%.300s>", x->target_name);
+	return ZYAN_STATUS_SUCCESS;
+}
+
+/* Immediates as wide as the operation, without sign. */
+static ZyanStatus print_imm(const ZydisFormatter *f, ZydisFormatterBuffer *buffer,
+			    ZydisFormatterContext *ctx)
+{
+	unsigned bits = ctx->instruction->operand_width;
+	uint64_t v = ctx->operand->imm.value.u;
+	ZyanString *s;
+
+	if (!ctx->operand->imm.is_signed)
+		bits = 64;
+	if (bits < 64)
+		v &= (1ull << bits) - 1;
+	ZYAN_CHECK(ZydisFormatterBufferGetString(buffer, &s));
+	return ZyanStringAppendFormat(s, "%s0x%llx",
+				      f->style == ZYDIS_FORMATTER_STYLE_ATT ? "$" : "",
+				      (unsigned long long)v);
+}
+
+static void set_up(ZydisFormatter *f, enum ipt_syntax syntax)
+{
+	ZydisFormatterFunc mnemonic = (ZydisFormatterFunc)&print_mnemonic;
+	ZydisFormatterFunc address = (ZydisFormatterFunc)&print_address;
+	ZydisFormatterFunc imm = (ZydisFormatterFunc)&print_imm;
+
+	ZydisFormatterInit(f, syntax == IPT_SYNTAX_ATT ? ZYDIS_FORMATTER_STYLE_ATT
+						       : ZYDIS_FORMATTER_STYLE_INTEL);
+	ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE);
+	ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_FORCE_RELATIVE_RIPREL, ZYAN_TRUE);
+	ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_DISP_PADDING, ZYDIS_PADDING_DISABLED);
+	ZydisFormatterSetHook(f, ZYDIS_FORMATTER_FUNC_PRINT_MNEMONIC, (const void **)&mnemonic);
+	ZydisFormatterSetHook(f, ZYDIS_FORMATTER_FUNC_PRINT_ADDRESS_ABS, (const void **)&address);
+	ZydisFormatterSetHook(f, ZYDIS_FORMATTER_FUNC_PRINT_IMM, (const void **)&imm);
+	default_mnemonic[syntax == IPT_SYNTAX_INTEL] = mnemonic;
 }
 
 static ZydisFormatter *formatter_of(enum ipt_syntax syntax)
@@ -32,45 +145,73 @@ static ZydisFormatter *formatter_of(enum ipt_syntax syntax)
 	static __thread bool ready;
 
 	if (!ready) {
-		for (int i = 0; i < 2; i++) {
-			ZydisFormatterFunc hook = (ZydisFormatterFunc)&print_address;
-
-			ZydisFormatterInit(&f[i], i == IPT_SYNTAX_ATT
-							  ? ZYDIS_FORMATTER_STYLE_ATT
-							  : ZYDIS_FORMATTER_STYLE_INTEL);
-			ZydisFormatterSetProperty(&f[i], ZYDIS_FORMATTER_PROP_HEX_UPPERCASE,
-						  ZYAN_FALSE);
-			ZydisFormatterSetHook(&f[i], ZYDIS_FORMATTER_FUNC_PRINT_ADDRESS_ABS,
-					      (const void **)&hook);
-			default_address = hook;
-		}
+		set_up(&f[IPT_SYNTAX_ATT], IPT_SYNTAX_ATT);
+		set_up(&f[IPT_SYNTAX_INTEL], IPT_SYNTAX_INTEL);
 		ready = true;
 	}
 	return &f[syntax];
 }
 
-int ipt_x86_print(struct ipt_buf *out, const uint8_t *p, size_t n, uint64_t ip, enum ipt_xmode mode,
-		  enum ipt_syntax syntax, const char *target_name)
+static uint64_t data_address(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *ops,
+			     uint64_t ip)
+{
+	ZyanU64 va = 0;
+
+	for (size_t i = 0; i < z->operand_count_visible; i++)
+		if (ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    (ops[i].mem.base == ZYDIS_REGISTER_RIP ||
+		     ops[i].mem.base == ZYDIS_REGISTER_EIP) &&
+		    ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(z, &ops[i], ip, &va)))
+			return va;
+	return 0;
+}
+
+/* Blanks after commas between operands go; names in <> are left as they are. */
+static void put_text(struct ipt_buf *out, const char *text)
+{
+	int inside = 0;
+
+	for (; *text; text++) {
+		inside += *text == '<';
+		ipt_buf_u8(out, (uint8_t)*text);
+		if (*text == ',' && !inside && text[1] == ' ')
+			text++;
+	}
+}
+
+int ipt_x86_print_data(struct ipt_buf *out, const uint8_t *p, size_t n, uint64_t ip,
+		       enum ipt_xmode mode, enum ipt_syntax syntax, const char *target_name,
+		       uint64_t *data)
 {
 	static const ZydisMachineMode modes[] = {ZYDIS_MACHINE_MODE_LONG_COMPAT_16,
 						 ZYDIS_MACHINE_MODE_LONG_COMPAT_32,
 						 ZYDIS_MACHINE_MODE_LONG_64};
 	static const ZydisStackWidth widths[] = {ZYDIS_STACK_WIDTH_16, ZYDIS_STACK_WIDTH_32,
 						 ZYDIS_STACK_WIDTH_64};
-	struct target_name t = {target_name};
+	struct extras x = {.target_name = target_name};
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction z;
 	ZydisDecoder dec;
 	char text[512];
 
+	*data = 0;
 	ZydisDecoderInit(&dec, modes[mode], widths[mode]);
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&dec, p, n, &z, ops)) ||
 	    !ZYAN_SUCCESS(ZydisFormatterFormatInstruction(formatter_of(syntax), &z, ops,
 							  z.operand_count_visible, text,
-							  sizeof(text), ip, &t))) {
+							  sizeof(text), ip, &x))) {
 		ipt_buf_str(out, "(bad)");
 		return -IPT_E_BADINSN;
 	}
-	ipt_buf_str(out, text);
+	put_text(out, text);
+	*data = data_address(&z, ops, ip);
 	return 0;
+}
+
+int ipt_x86_print(struct ipt_buf *out, const uint8_t *p, size_t n, uint64_t ip, enum ipt_xmode mode,
+		  enum ipt_syntax syntax, const char *target_name)
+{
+	uint64_t data;
+
+	return ipt_x86_print_data(out, p, n, ip, mode, syntax, target_name, &data);
 }

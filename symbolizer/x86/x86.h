@@ -73,5 +73,9 @@ enum ipt_syntax {
  * target. */
 int ipt_x86_print(struct ipt_buf *out, const uint8_t *p, size_t n, uint64_t ip, enum ipt_xmode mode,
 		  enum ipt_syntax syntax, const char *target_name);
+/* The same; *data is the address of a RIP-relative operand, 0 where there is none. */
+int ipt_x86_print_data(struct ipt_buf *out, const uint8_t *p, size_t n, uint64_t ip,
+		       enum ipt_xmode mode, enum ipt_syntax syntax, const char *target_name,
+		       uint64_t *data);
 
 #endif
