@@ -81,40 +81,45 @@ static int run_job(struct job *j, const struct decoder *d, struct out *o)
 	return o->rc ? o->rc : rc;
 }
 
+int ipt_flow_decode_bytes(struct job *j, const uint8_t *p, size_t n, const struct ipt_flow_cfg *cfg,
+			  ipt_ev_fn fn, void *arg, struct ipt_flow_stats *stats)
+{
+	const struct decoder *d = ipt_flow_decoder(cfg ? cfg->decoder : NULL);
+	struct out *o;
+	int rc;
+
+	if (!d)
+		return ipt_diag_err(j->diag, IPT_E_UNSUPPORTED, 0, "no decoder is called %s",
+				    cfg->decoder);
+	o = ipt_xcalloc(1, sizeof(*o));
+	o->fn = fn;
+	o->arg = arg;
+	o->code = j->code;
+	ipt_code_seek(j->code, 0);
+	ipt_flow_scan(&j->scan, p, n, j->code);
+	ipt_flow_marks_init(&o->marks, j->st, j->t, &j->scan);
+	ipt_flow_clock_init(&j->src.clock, &ipt_store_info(j->st)->clock, &j->scan);
+	j->src.out = o;
+	j->src.no_time = cfg && cfg->no_time;
+	rc = run_job(j, d, o);
+	o->stats.psbs = j->scan.n_psb;
+	if (stats)
+		*stats = o->stats;
+	ipt_flow_source_fini(&j->src);
+	ipt_flow_marks_fini(&o->marks);
+	ipt_flow_scan_fini(&j->scan);
+	free(o);
+	return rc;
+}
+
 int ipt_flow_decode(struct ipt_store *st, struct ipt_code *code, const struct ipt_thread_info *t,
 		    const struct ipt_flow_cfg *cfg, ipt_ev_fn fn, void *arg,
 		    struct ipt_flow_stats *stats, struct ipt_diag *diag)
 {
-	const struct decoder *d = ipt_flow_decoder(cfg ? cfg->decoder : NULL);
 	struct job j = {.st = st, .code = code, .t = t, .diag = diag};
-	struct out *o;
 	const uint8_t *p;
 	size_t n;
-	int rc;
+	int rc = ipt_store_pt(st, t, &p, &n, diag);
 
-	if (!d)
-		return ipt_diag_err(diag, IPT_E_UNSUPPORTED, 0, "no decoder is called %s",
-				    cfg->decoder);
-	rc = ipt_store_pt(st, t, &p, &n, diag);
-	if (rc < 0)
-		return rc;
-	o = ipt_xcalloc(1, sizeof(*o));
-	o->fn = fn;
-	o->arg = arg;
-	o->code = code;
-	ipt_code_seek(code, 0);
-	ipt_flow_scan(&j.scan, p, n, code);
-	ipt_flow_marks_init(&o->marks, st, t, &j.scan);
-	ipt_flow_clock_init(&j.src.clock, &ipt_store_info(st)->clock, &j.scan);
-	j.src.out = o;
-	j.src.no_time = cfg && cfg->no_time;
-	rc = run_job(&j, d, o);
-	o->stats.psbs = j.scan.n_psb;
-	if (stats)
-		*stats = o->stats;
-	ipt_flow_source_fini(&j.src);
-	ipt_flow_marks_fini(&o->marks);
-	ipt_flow_scan_fini(&j.scan);
-	free(o);
-	return rc;
+	return rc < 0 ? rc : ipt_flow_decode_bytes(&j, p, n, cfg, fn, arg, stats);
 }

@@ -144,6 +144,9 @@ struct decoder {
 };
 
 const struct decoder *ipt_flow_decoder(const char *name);
+/* Decode other bytes than the store's: for tests. st, code, t and diag of @j are set. */
+int ipt_flow_decode_bytes(struct job *j, const uint8_t *p, size_t n, const struct ipt_flow_cfg *cfg,
+			  ipt_ev_fn fn, void *arg, struct ipt_flow_stats *stats);
 int ipt_ref_block(struct job *j);
 int ipt_ref_insn(struct job *j);
 

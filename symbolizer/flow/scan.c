@@ -97,6 +97,9 @@ static void infer_int3(struct walk *w, uint64_t ip)
 	while (ipt_code_epoch_off(w->code, w->epoch + 1) <= w->pge_off &&
 	       w->epoch + 1 < ipt_code_n_epochs(w->code))
 		w->epoch++;
+	/* Where the sideband tells of a change in between, it knows the code of both times. */
+	if (ipt_code_epoch_off(w->code, w->epoch + 1) <= w->pos)
+		return;
 	n = ipt_code_read_at(w->code, w->epoch, ip, bytes, sizeof(bytes));
 	if (!n || ipt_x86_decode(&insn, bytes, n, ip, w->mode))
 		return;
