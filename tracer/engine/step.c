@@ -18,6 +18,7 @@
 #define FLAG_TF           0x100ull
 #define FLAG_RF           0x10000ull
 #define VSYSCALL_PAGE     0xffffffffff600000ull
+#define QUIET_MAX         1024
 #define USER64_CS         0x33
 #define KERNEL_RESTART_LO (-516) /* -ERESTART_RESTARTBLOCK */
 #define KERNEL_RESTART_HI (-512) /* -ERESTARTSYS */
@@ -102,15 +103,6 @@ static int decode_at(struct ipt_ethread *t, struct ipt_insn *insn, uint64_t ip, 
 	return ipt_x86_decode(insn, code, n, ip, mode);
 }
 
-static void emit(struct ipt_ethread *t, const struct ipt_insn *insn, uint64_t ip, uint64_t next,
-		 enum ipt_xmode next_mode, uint64_t tsc)
-{
-	ipt_ptgen_insn(t->g, insn, ip, next, next_mode, tsc);
-	t->insns++;
-	if (t->remote->log_ip)
-		t->remote->log_ip(t->host, ip);
-}
-
 static void enable_at(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
 {
 	if (!ipt_ptgen_enabled(t->g))
@@ -121,6 +113,50 @@ static void end_async(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
 {
 	if (ipt_ptgen_enabled(t->g))
 		ipt_ptgen_async(t->g, ip, tsc);
+}
+
+/*
+ * Does the way from the branch at @ip come to it again without a packet? How often it went round
+ * could not be told from the packets, so such a branch gets a pair of its own, as an interrupt
+ * gives it. Only backward branches are asked: every cycle has one.
+ */
+static bool quiet_cycle(struct ipt_ethread *t, const struct ipt_insn *branch, uint64_t ip)
+{
+	struct ipt_insn i = *branch;
+	uint64_t at = ip;
+
+	if ((i.iclass != IPT_IC_JMP && i.iclass != IPT_IC_CALL) || i.target > ip)
+		return false;
+	for (int n = 0; n < QUIET_MAX; n++) {
+		at = i.iclass == IPT_IC_OTHER ? at + i.len : i.target;
+		if (at == ip)
+			return true;
+		if (decode_at(t, &i, at, mode_of(&t->regs)) ||
+		    (i.iclass != IPT_IC_OTHER && i.iclass != IPT_IC_JMP && i.iclass != IPT_IC_CALL))
+			return false;
+	}
+	return false;
+}
+
+static void interrupt_at(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
+{
+	end_async(t, ip, tsc);
+	enable_at(t, ip, tsc);
+}
+
+static void emit(struct ipt_ethread *t, const struct ipt_insn *insn, uint64_t ip, uint64_t next,
+		 enum ipt_xmode next_mode, uint64_t tsc)
+{
+	bool quiet = quiet_cycle(t, insn, ip);
+
+	if (quiet)
+		interrupt_at(t, ip, tsc);
+	ipt_ptgen_insn(t->g, insn, ip, next, next_mode, tsc);
+	if (quiet && next != ip)
+		interrupt_at(t, next, tsc);
+	t->insns++;
+	if (t->remote->log_ip)
+		t->remote->log_ip(t->host, ip);
 }
 
 static bool is_syscall(const struct ipt_insn *i)
