@@ -17,7 +17,8 @@ static void signals(void)
 	fclose(f);
 	buf[n] = 0;
 	for (char *l = strtok(buf, "\n"); l; l = strtok(NULL, "\n")) {
-		if (!strncmp(l, "Sig", 3) || !strncmp(l, "Shd", 3) || !strncmp(l, "NoNew", 5) ||
+		/* SigQ counts the signals queued for all processes of the user. */
+		if ((!strncmp(l, "Sig", 3) && l[3] != 'Q') || !strncmp(l, "Shd", 3) || !strncmp(l, "NoNew", 5) ||
 		    !strncmp(l, "Secc", 4) || !strncmp(l, "Cap", 3) || !strncmp(l, "Threads", 7))
 			puts(l);
 	}
