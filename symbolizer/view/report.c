@@ -17,6 +17,7 @@ struct row {
 	char *name; /* owned */
 	const char *module;
 	const struct ipt_func *func; /* of a place without symbols */
+	uint64_t entry;              /* of a function; 0 else */
 	uint64_t self, total, calls;
 	uint64_t active; /* frames of it that are open */
 	/* of `total`, what was counted since the thread's frames last began anew */
@@ -91,11 +92,15 @@ static struct row *row_of_place(struct report *v, const struct ipt_sframe *f)
 
 static struct row *row_of_frame(struct report *v, const struct ipt_sframe *f)
 {
+	struct row *r;
+
 	switch (v->by) {
 	case BY_FUNCTION:
 		if (f->func->anon)
 			return row_of_place(v, f);
-		return row_of(v, (uint64_t)(uintptr_t)f->func, f->func->name, f->func->module);
+		r = row_of(v, (uint64_t)(uintptr_t)f->func, f->func->name, f->func->module);
+		r->entry = f->func->lo;
+		return r;
 	case BY_MODULE: return row_of_name(v, f->func->module, f->func->module);
 	case BY_THREAD: return v->of_thread;
 	}
@@ -320,6 +325,8 @@ static void show_json(struct report *v, struct row *const *rows, size_t n)
 		ipt_json_str(&j, "name", rows[i]->name);
 		if (v->by == BY_FUNCTION)
 			ipt_json_str(&j, "module", rows[i]->module);
+		if (rows[i]->entry)
+			ipt_json_hex(&j, "address", rows[i]->entry);
 		ipt_json_u64(&j, "self", rows[i]->self);
 		ipt_json_u64(&j, "total", rows[i]->total);
 		ipt_json_u64(&j, "calls", rows[i]->calls);

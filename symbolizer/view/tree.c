@@ -188,6 +188,11 @@ static void leave_json(struct tree *v, const struct ipt_sframe *f, size_t depth,
 	ipt_json_u64(&j, "gen", t->gen);
 	ipt_json_str(&j, "name", (const char *)v->name.data);
 	ipt_json_str(&j, "module", f->func->module);
+	ipt_json_hex(&j, "address", f->entry);
+	if (f->call_ip)
+		ipt_json_hex(&j, "called_from", f->call_ip);
+	else
+		ipt_json_null(&j, "called_from");
 	ipt_json_u64(&j, "instructions", f->insns_all);
 	ipt_json_u64(&j, "self", f->insns);
 	json_times(v, &j, f);

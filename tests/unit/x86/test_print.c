@@ -29,7 +29,7 @@ START_TEST(a_direct_branch_names_its_target)
 	expect("\xe8\x00\x00\x00\x00", 5, IPT_SYNTAX_ATT, "f", "call   0x401005 <f>");
 	expect("\xe8\x00\x00\x00\x00", 5, IPT_SYNTAX_INTEL, NULL, "call   0x401005");
 	/* An address that is no branch target gets no name. */
-	expect("\x48\x8d\x05\x00\x00\x00\x00", 7, IPT_SYNTAX_INTEL, "f", "lea    rax,[rip+0x0]");
+	expect("\x48\x8d\x05\x10\x00\x00\x00", 7, IPT_SYNTAX_INTEL, "f", "lea    rax,[rip+0x10]");
 }
 END_TEST
 
