@@ -33,6 +33,18 @@ static uint64_t entry_slot(const struct ipt_plt *plt, size_t off)
 	return plt->va + (uint64_t)(p + 6 - plt->p) + (uint64_t)(int64_t)(int32_t)disp;
 }
 
+/* True for the entries that lead to the dynamic linker: a push of the slot's number, and the first
+ * entry, which pushes the map. Naming them keeps a lazy call one call. */
+static bool is_lazy_entry(const struct ipt_plt *plt, size_t off)
+{
+	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e};
+	const uint8_t *p = plt->p + off, *end = plt->p + plt->n;
+
+	if (end - p >= 4 && memcmp(p, endbr, 3) == 0)
+		p += 4;
+	return end - p >= 6 && (p[0] == 0x68 || (p[0] == 0xff && (p[1] == 0x35 || p[1] == 0xb3)));
+}
+
 static const struct ipt_plt_rel *find_rel(const struct ipt_plt *plt, uint64_t slot)
 {
 	size_t lo = 0, hi = plt->n_rels;
@@ -56,9 +68,11 @@ void ipt_plt_decode(const struct ipt_plt *plt, struct ipt_intern *in, struct ipt
 		struct ipt_elf_sym *s;
 		char *name;
 
-		if (!r)
+		if (!r && !is_lazy_entry(plt, off))
 			continue;
-		if (r->name)
+		if (!r)
+			name = ipt_xstrdup(".plt");
+		else if (r->name)
 			name = ipt_xasprintf("%s@plt", r->name);
 		else
 			name = ipt_xasprintf("*ABS*+0x%llx@plt", (unsigned long long)r->addend);
