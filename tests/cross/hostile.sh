@@ -10,7 +10,7 @@ cd "$top" || exit 99
 export ASAN_OPTIONS="exitcode=99:${ASAN_OPTIONS:-}" LSAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=exitcode=99
 bad=0
 cases=0
-end=$(($(date +%s) + ${IPT_HOSTILE_SECONDS:-100}))
+end=$(($(date +%s) + ${IPT_HOSTILE_SECONDS:-150}))
 
 fail()
 {
@@ -70,7 +70,7 @@ flip()
 	printf "\\$(printf %03o $((old ^ $3)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
-if ! "$IPTRACE" -q -f -o good sh -c '/bin/true; :' >out 2>err; then
+if ! "$IPTRACE" -q -o good /bin/true >out 2>err; then
 	cat err
 	echo "nothing can be recorded here"
 	exit 77
@@ -188,10 +188,15 @@ all "PT as sideband" d
 fresh
 mv "d/$image" d/x && mv "d/$big" "d/$image" && mv d/x "d/$big"
 all "images swapped" d
-set -- good/threads/*
+"$IPTRACE" -q -f -o two sh -c '/bin/true; :' || fail "recording two processes"
+set -- two/threads/*
+rm -rf d
+cp -a two d
+mv "d/threads/${1##*/}" d/x && mv "d/threads/${2##*/}" "d/threads/${1##*/}" && mv d/x "d/threads/${2##*/}"
+all "PT of two threads swapped" d
 fresh
-cp "$1" "d/threads/$(basename "$2")"
-all "PT of another thread" d
+cp "$1" "d/$pt"
+all "PT of another program" d
 
 # --- evil manifests ---
 head='{"format":"iptrace-trace","version":1,"status":"complete"'
