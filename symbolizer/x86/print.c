@@ -15,6 +15,7 @@ struct extras {
 };
 
 static ZydisFormatterFunc default_mnemonic[2];
+static ZydisFormatterFunc default_mem[2];
 
 /* Conditions have two names each; these are the ones other tools write. */
 static const char *condition(const char *m)
@@ -35,21 +36,56 @@ static char width_letter(unsigned bits)
 	return bits == 8 ? 'b' : bits == 16 ? 'w' : bits == 32 ? 'l' : 'q';
 }
 
+/* The AT&T names of sign extensions without operands; NULL for others. */
+static const char *att_extension(ZydisMnemonic id)
+{
+	switch (id) {
+	case ZYDIS_MNEMONIC_CBW: return "cbtw";
+	case ZYDIS_MNEMONIC_CWDE: return "cwtl";
+	case ZYDIS_MNEMONIC_CDQE: return "cltq";
+	case ZYDIS_MNEMONIC_CWD: return "cwtd";
+	case ZYDIS_MNEMONIC_CDQ: return "cltd";
+	case ZYDIS_MNEMONIC_CQO: return "cqto";
+	default: return NULL;
+	}
+}
+
+static bool att_name(char *to, size_t n, const ZydisFormatterContext *ctx)
+{
+	const char *m = ZydisMnemonicGetString(ctx->instruction->mnemonic);
+
+	switch (ctx->instruction->mnemonic) {
+	case ZYDIS_MNEMONIC_MOVZX:
+	case ZYDIS_MNEMONIC_MOVSX:
+	case ZYDIS_MNEMONIC_MOVSXD:
+		snprintf(to, n, "mov%c%c%c", m[3], width_letter(ctx->operands[1].size),
+			 width_letter(ctx->operands[0].size));
+		return true;
+	case ZYDIS_MNEMONIC_NOP:
+		if (!ctx->instruction->operand_count_visible)
+			return false;
+		snprintf(to, n, "nop%c", width_letter(ctx->instruction->operand_width));
+		return true;
+	default: return false;
+	}
+}
+
 /* The usual name of the mnemonic into @to; false when the library's is the usual one. */
 static bool usual_name(char *to, size_t n, const ZydisFormatterContext *ctx, bool att)
 {
 	static const char *const families[] = {"cmov", "set", "j"};
 	const char *m = ZydisMnemonicGetString(ctx->instruction->mnemonic);
-	ZydisMnemonic id = ctx->instruction->mnemonic;
+	const char *name = att ? att_extension(ctx->instruction->mnemonic) : NULL;
 
-	if (att && (id == ZYDIS_MNEMONIC_MOVZX || id == ZYDIS_MNEMONIC_MOVSX ||
-		    id == ZYDIS_MNEMONIC_MOVSXD)) {
-		snprintf(to, n, "mov%c%c%c", m[3], width_letter(ctx->operands[1].size),
-			 width_letter(ctx->operands[0].size));
+	if (att && att_name(to, n, ctx))
 		return true;
-	}
-	if (id == ZYDIS_MNEMONIC_MOVD || id == ZYDIS_MNEMONIC_VMOVD) {
-		snprintf(to, n, "%s", m);
+	/* The library adds a width, which the name has. */
+	if (!strcmp(m, "movd") || !strcmp(m, "movq") || (m[0] == 'v' && strncmp(m, "vcvt", 4) != 0))
+		name = m;
+	if (!strcmp(m, "mov") && ctx->instruction->raw.imm[0].size == 64)
+		name = "movabs";
+	if (name) {
+		snprintf(to, n, "%s", name);
 		return true;
 	}
 	for (size_t i = 0; i < IPT_ARRAY_SIZE(families); i++) {
@@ -104,6 +140,32 @@ static ZyanStatus print_address(const ZydisFormatter *f, ZydisFormatterBuffer *b
 	return ZYAN_STATUS_SUCCESS;
 }
 
+/* A displacement of zero that is in the code is shown, as other tools do. */
+static ZyanStatus print_mem(const ZydisFormatter *f, ZydisFormatterBuffer *buffer,
+			    ZydisFormatterContext *ctx)
+{
+	const ZydisDecodedOperandMem *m = &ctx->operand->mem;
+	bool att = f->style == ZYDIS_FORMATTER_STYLE_ATT;
+	ZyanUSize before, after;
+	const char *data, *paren;
+	char tail[128];
+	ZyanString *s;
+
+	ZYAN_CHECK(ZydisFormatterBufferGetString(buffer, &s));
+	ZYAN_CHECK(ZyanStringGetSize(s, &before));
+	ZYAN_CHECK(default_mem[!att](f, buffer, ctx));
+	if (!att || !ctx->instruction->raw.disp.size || m->disp.value || (!m->base && !m->index))
+		return ZYAN_STATUS_SUCCESS;
+	ZYAN_CHECK(ZyanStringGetSize(s, &after));
+	ZYAN_CHECK(ZyanStringGetData(s, &data));
+	paren = memchr(data + before, '(', after - before);
+	if (!paren)
+		return ZYAN_STATUS_SUCCESS;
+	snprintf(tail, sizeof(tail), "%.*s", (int)(data + after - paren), paren);
+	ZYAN_CHECK(ZyanStringTruncate(s, (ZyanUSize)(paren - data)));
+	return ZyanStringAppendFormat(s, "0x0%s", tail);
+}
+
 /* Immediates as wide as the operation, without sign. */
 static ZyanStatus print_imm(const ZydisFormatter *f, ZydisFormatterBuffer *buffer,
 			    ZydisFormatterContext *ctx)
@@ -126,6 +188,7 @@ static void set_up(ZydisFormatter *f, enum ipt_syntax syntax)
 {
 	ZydisFormatterFunc mnemonic = (ZydisFormatterFunc)&print_mnemonic;
 	ZydisFormatterFunc address = (ZydisFormatterFunc)&print_address;
+	ZydisFormatterFunc mem = (ZydisFormatterFunc)&print_mem;
 	ZydisFormatterFunc imm = (ZydisFormatterFunc)&print_imm;
 
 	ZydisFormatterInit(f, syntax == IPT_SYNTAX_ATT ? ZYDIS_FORMATTER_STYLE_ATT
@@ -135,8 +198,10 @@ static void set_up(ZydisFormatter *f, enum ipt_syntax syntax)
 	ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_DISP_PADDING, ZYDIS_PADDING_DISABLED);
 	ZydisFormatterSetHook(f, ZYDIS_FORMATTER_FUNC_PRINT_MNEMONIC, (const void **)&mnemonic);
 	ZydisFormatterSetHook(f, ZYDIS_FORMATTER_FUNC_PRINT_ADDRESS_ABS, (const void **)&address);
+	ZydisFormatterSetHook(f, ZYDIS_FORMATTER_FUNC_FORMAT_OPERAND_MEM, (const void **)&mem);
 	ZydisFormatterSetHook(f, ZYDIS_FORMATTER_FUNC_PRINT_IMM, (const void **)&imm);
 	default_mnemonic[syntax == IPT_SYNTAX_INTEL] = mnemonic;
+	default_mem[syntax == IPT_SYNTAX_INTEL] = mem;
 }
 
 static ZydisFormatter *formatter_of(enum ipt_syntax syntax)
@@ -166,17 +231,28 @@ static uint64_t data_address(const ZydisDecodedInstruction *z, const ZydisDecode
 	return 0;
 }
 
-/* Blanks after commas between operands go; names in <> are left as they are. */
-static void put_text(struct ipt_buf *out, const char *text)
+/* Blanks after commas between operands go; names in <> are left as they are. @star goes before the
+ * operand of an indirect branch, which is the last word. */
+static void put_text(struct ipt_buf *out, const char *text, bool star)
 {
-	int inside = 0;
+	const char *last = strrchr(text, ' ');
+	bool inside = false;
 
 	for (; *text; text++) {
-		inside += *text == '<';
+		inside |= *text == '<';
 		ipt_buf_u8(out, (uint8_t)*text);
 		if (*text == ',' && !inside && text[1] == ' ')
 			text++;
+		else if (star && text == last)
+			ipt_buf_u8(out, '*');
 	}
+}
+
+static bool is_indirect(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *ops)
+{
+	return (z->mnemonic == ZYDIS_MNEMONIC_CALL || z->mnemonic == ZYDIS_MNEMONIC_JMP) &&
+	       (ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER ||
+		ops[0].type == ZYDIS_OPERAND_TYPE_MEMORY);
 }
 
 int ipt_x86_print_data(struct ipt_buf *out, const uint8_t *p, size_t n, uint64_t ip,
@@ -196,14 +272,20 @@ int ipt_x86_print_data(struct ipt_buf *out, const uint8_t *p, size_t n, uint64_t
 
 	*data = 0;
 	ZydisDecoderInit(&dec, modes[mode], widths[mode]);
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&dec, p, n, &z, ops)) ||
-	    !ZYAN_SUCCESS(ZydisFormatterFormatInstruction(formatter_of(syntax), &z, ops,
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&dec, p, n, &z, ops))) {
+		ipt_buf_str(out, "(bad)");
+		return -IPT_E_BADINSN;
+	}
+	/* Long NOPs encode a second operand that nobody shows. */
+	if (z.mnemonic == ZYDIS_MNEMONIC_NOP && z.operand_count_visible)
+		z.operand_count_visible = 1;
+	if (!ZYAN_SUCCESS(ZydisFormatterFormatInstruction(formatter_of(syntax), &z, ops,
 							  z.operand_count_visible, text,
 							  sizeof(text), ip, &x))) {
 		ipt_buf_str(out, "(bad)");
 		return -IPT_E_BADINSN;
 	}
-	put_text(out, text);
+	put_text(out, text, syntax == IPT_SYNTAX_ATT && is_indirect(&z, ops));
 	*data = data_address(&z, ops, ip);
 	return 0;
 }

@@ -36,7 +36,7 @@ same()
 	fi
 	if ! diff "$2" "$3" >"$tmp/diff"; then
 		echo "$1: ours (<) and theirs (>) differ:"
-		head -n 20 "$tmp/diff"
+		head -n ${SHOW:-20} "$tmp/diff"
 		exit 1
 	fi
 	echo "$1: $n lines are equal"
@@ -195,6 +195,114 @@ report()
 			"$tmp/$f.all" >"$tmp/$f"
 	done
 	same "instructions of functions" "$tmp/ours" "$tmp/theirs" 100
+}
+
+# modules: path and load bias, as a hexadecimal number, of each file that was run.
+modules()
+{
+	"$IPTRACE" info --json "$trace" | sed -n 's/^ *"\(path\|start\)": "\(.*\)",*$/\1 \2/p' | awk '
+		$1 == "path" { path = $2 }
+		$1 == "start" && path ~ /^\// { print path, $2; path = "" }' |
+		while read -r path start; do
+			va=$(readelf -lW "$path" | awk '$1 == "LOAD" && / R E / { print $3; exit }')
+			printf '%s 0x%x\n' "$path" $((start - (va & ~4095)))
+		done
+}
+
+# Text without names; prefixes of padding, shifts by one, repeated string instructions and vector compares have two ways of
+# writing.
+plain_text()
+{
+	sed -e '/ vp*cmp/d' -e 's/ *<[^>]*>//g' -e 's/ *#.*//' -e 's/[ \t][ \t]*/ /g' -e 's/ $//' \
+		-e 's/ \(sh[lr]\|sa[lr]\|ro[lr]\)\([bwlq]*\) $0x1,/ \1\2 /' \
+		-e 's/ \(data16 \|cs \)*nopw/ nopw/' \
+		-e 's/ \(rep[nz]* [a-z]*s\)[bwlq]*\( .*\)*$/ \1/' "$1" | sort -u
+}
+
+# Address and text of every distinct instruction.
+insn()
+{
+	need objdump readelf
+	modules >"$tmp/modules"
+	while read -r path bias; do
+		objdump -d --no-show-raw-insn -w --adjust-vma="$bias" "$path"
+	done <"$tmp/modules" | sed -n 's/^ *\([0-9a-f]*\):[ \t]*\(.*\)/\1 \2/p' |
+		sed -e 's/\([ ,*]\)\([0-9a-f]\{6,\}\)\( <\|$\)/\10x\2\3/' >"$tmp/objdump"
+	"$IPTRACE" insn --no-source "$trace" | sed -n 's/^ *\([0-9a-f]\{6,\}\) <[^>]*> \(.*\)/\1 \2/p' |
+		awk '!seen[$1]++' >"$tmp/insn"
+	awk 'NR == FNR { seen[$1]; next } $1 in seen' "$tmp/insn" "$tmp/objdump" >"$tmp/executed"
+	plain_text "$tmp/insn" >"$tmp/ours"
+	plain_text "$tmp/executed" >"$tmp/theirs"
+	same "instructions" "$tmp/ours" "$tmp/theirs" 5000
+}
+
+# Source lines of every distinct address against addr2line, on the C library's debug data.
+lines()
+{
+	need addr2line readelf
+	modules >"$tmp/modules"
+	found=
+	while read -r path bias; do
+		id=$(readelf -nW "$path" | sed -n 's/.*Build ID: \(..\)\(.*\)/\1\/\2/p' | head -n 1)
+		debug=/usr/lib/debug/.build-id/$id.debug
+		[ -f "$debug" ] || continue
+		found=1
+		"$IPTRACE" insn --json "$trace" | awk -v m="\"module\": \"${path##*/}\"" 'index($0, m)' |
+			sed -n 's/.*"ip": "0x\([0-9a-f]*\)".*"line": \([0-9]*\).*/\1 \2/p' |
+			awk '!seen[$1]++' >"$tmp/insn"
+		while read -r at line; do
+			printf '0x%x\n' $((0x$at - bias)) >&3
+			echo "$line"
+		done <"$tmp/insn" 3>"$tmp/at" >>"$tmp/ours"
+		addr2line -e "$debug" <"$tmp/at" | sed -e 's/ (disc.*//' -e 's/.*://' >>"$tmp/theirs"
+	done <"$tmp/modules"
+	[ "$found" ] || skip "no debug data of the C library is installed (libc6-dbg)"
+	same "source lines" "$tmp/ours" "$tmp/theirs" 3000
+}
+
+# What info counts, counted otherwise.
+info()
+{
+	need strace
+	"$IPTRACE" info --json "$trace" >"$tmp/info" || exit 1
+	number()
+	{
+		sed -n "s/^ *\"$1\": \([0-9]*\),*\$/\1/p" "$tmp/info" | head -n 1
+	}
+	{
+		echo "instructions $(number instructions)"
+		echo "pt_bytes $(number pt_bytes)"
+		echo "threads $(grep -c '"file":' "$tmp/info")"
+		echo "exit_status $(number exit_status)"
+	} >"$tmp/ours"
+	strace -f -o "$tmp/strace" "$(command -v true)"
+	{
+		echo "instructions $("$IPTRACE" insn --format=ip "$trace" | wc -l)"
+		echo "pt_bytes $(cat "$trace"/threads/*.pt | wc -c)"
+		echo "threads $(awk '!seen[$1]++' "$tmp/strace" | wc -l)"
+		echo "exit_status $(sed -n 's/.*exited with \([0-9]*\).*/\1/p' "$tmp/strace")"
+	} >"$tmp/theirs"
+	same "numbers" "$tmp/ours" "$tmp/theirs" 4
+}
+
+# More than 100 million instructions: the recording's PT, which begins and ends outside the program,
+# as often one after the other as is needed. perf and we must list the same addresses.
+long()
+{
+	[ -n "${IPT_LONG:-}" ] || skip "takes minutes; set IPT_LONG=1 to run it"
+	need perf sha256sum
+	cp -r "$trace" "$tmp/long.trace"
+	pt=$(echo "$trace"/threads/*.pt)
+	n=$("$IPTRACE" insn --format=ip "$trace" | wc -l)
+	times=$((100000000 / n + 1))
+	for _ in $(seq $times); do
+		cat "$pt"
+	done >"$tmp/long.trace/threads/${pt##*/}"
+	data=$tmp/long.data
+	"$PERFDATA" "$tmp/long.trace" "$data" || exit 1
+	perf_script --itrace=i0ns -F ip | awk '{ print $1 }' | sha256sum >"$tmp/theirs"
+	"$IPTRACE" insn --format=ip "$tmp/long.trace" | sha256sum >"$tmp/ours"
+	same "$((times * n)) instructions" "$tmp/ours" "$tmp/theirs" 1
 }
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/iptviews.XXXXXX") || exit 99
