@@ -51,9 +51,23 @@ void ipt_flow_out_marks(struct out *o, uint64_t upto)
 		put(o, &o->marks.v.v[o->marks.next++].ev);
 }
 
+/* The arbiter may tell less of a damaged stretch than was delivered: its clock is then behind. */
+static bool goes_back(struct out *o, const struct ipt_ev *ev)
+{
+	if (ev->kind != IPT_EV_TIME)
+		return false;
+	if (o->timed && ev->time.tsc <= o->last_tsc)
+		return true;
+	o->timed = true;
+	o->last_tsc = ev->time.tsc;
+	return false;
+}
+
 void ipt_flow_out(struct out *o, const struct pev *pe)
 {
 	ipt_flow_out_marks(o, pe->at);
+	if (goes_back(o, &pe->ev))
+		return;
 	if (pe->epoch != ipt_code_current(o->code)) {
 		struct ipt_ev map = {.kind = IPT_EV_MAP, .off = pe->at};
 
@@ -66,6 +80,8 @@ void ipt_flow_out(struct out *o, const struct pev *pe)
 
 static void deliver(struct source *s, size_t n)
 {
+	if (!n)
+		return;
 	for (size_t i = 0; i < n; i++)
 		ipt_flow_out(s->out, &s->held.v[i]);
 	s->delivered += n;

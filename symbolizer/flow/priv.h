@@ -86,6 +86,8 @@ struct out { /* to the view */
 	int rc; /* first failure of fn: nothing is delivered from then on */
 	struct ipt_code *code;
 	struct marks marks;
+	bool timed;
+	uint64_t last_tsc; /* of the last TIME */
 	struct ipt_flow_stats stats;
 };
 

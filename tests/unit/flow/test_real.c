@@ -220,6 +220,102 @@ START_TEST(both_decoders_tell_the_same_events)
 }
 END_TEST
 
+/* The bundle of a set, by way of the import: the same listing. */
+static void check_bundle(const json_t *set)
+{
+	const json_t *want = json_object_get(set, "expected_with_int3");
+	const char *dir = getenv("IPTRACE_REAL_PT"), *src = getenv("IPT_SOURCE_DIR");
+	char tmp[] = "/tmp/iptrace-test-XXXXXX", sum[65];
+	struct ipt_writer_cfg cfg = {.dir = tmp, .force = true};
+	struct ipt_diag diag = {0};
+	struct seen k = {0};
+	struct scene s = {0};
+	char *path, *list;
+
+	if (!want)
+		want = json_object_get(set, "expected");
+	path = dir ? ipt_xasprintf("%s/%s", dir, str(set, "bundle"))
+		   : ipt_xasprintf("%s/../shared/real-pt/%s", src ? src : ".", str(set, "bundle"));
+	ck_assert_ptr_nonnull(mkdtemp(tmp));
+	ck_assert_msg(!ipt_import_lldb(path, &cfg, &diag), "%s", diag.text);
+	memcpy(s.dir, tmp, sizeof(tmp));
+	scene_open(&s);
+	list = ipt_xasprintf("%s/list", tmp);
+	k.list = fopen(list, "w");
+	seen_decode(&k, &s, 0, NULL);
+	fclose(k.list);
+	sha256(list, sum);
+	ck_assert_msg(!strcmp(sum, str(want, "ips_sha256")),
+		      "%s: %llu instructions, the listing differs", str(set, "id"),
+		      (unsigned long long)k.listed);
+	free(list);
+	free(path);
+	seen_free(&k);
+	scene_end(&s);
+}
+
+START_TEST(imported_bundles_have_the_expected_listing)
+{
+	const json_t *set;
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(manifest, "sets"), i, set)
+	{
+		/* Per-core streams hold several threads: the import cuts them. Images that are not
+		 * ELF files cannot be named in a bundle. */
+		if (!str(set, "bundle") || strstr(str(set, "id"), "multi-core") ||
+		    !strcmp(str(set, "id"), "griffin/hello"))
+			continue;
+		check_bundle(set);
+		n++;
+	}
+	ck_assert_uint_ge(n, 7);
+}
+END_TEST
+
+/* Time of each instruction as libipt's instruction decoder had it. */
+static uint64_t *expected_times(size_t *n)
+{
+	IPT_VEC(uint64_t) v = {0};
+	unsigned long long tsc, ip;
+	char *cmd = ipt_xasprintf("zcat '/proc/self/fd/%d/expected/"
+				  "dynamorio_hello-static.libipt-tsc.txt.gz'",
+				  root);
+	FILE *f = popen(cmd, "r");
+
+	while (fscanf(f, "%llu %llx", &tsc, &ip) == 2)
+		*ipt_vec_push(&v) = tsc;
+	pclose(f);
+	free(cmd);
+	*n = v.n;
+	return v.v;
+}
+
+static void check_times(const struct seen *k)
+{
+	size_t n, at = 0, right = 0, runs = 0;
+	uint64_t *want = expected_times(&n), now = 0;
+
+	ck_assert_uint_eq(n, k->stats.insns);
+	for (size_t j = 0; j < k->v.n; j++) {
+		const struct ipt_ev *e = &k->v.v[j];
+
+		if (e->kind == IPT_EV_TIME)
+			now = e->time.tsc;
+		if (e->kind != IPT_EV_RUN)
+			continue;
+		/* The last instruction may have taken the next packet already. */
+		if (e->n > 1) {
+			right += want[at] == now;
+			runs++;
+		}
+		at += e->n;
+	}
+	free(want);
+	/* Before the first branch libipt has read ahead; ours is the time of TIP.PGE itself. */
+	ck_assert_msg(right + 2 >= runs, "%zu of %zu runs begin at the expected time", right, runs);
+}
+
 START_TEST(clock_of_a_real_capture_never_goes_back)
 {
 	const json_t *set;
@@ -242,6 +338,7 @@ START_TEST(clock_of_a_real_capture_never_goes_back)
 			last = k.v.v[j].time.tsc;
 			n++;
 		}
+		check_times(&k);
 		seen_free(&k);
 		scene_end(&s);
 	}
@@ -253,6 +350,7 @@ static int run(void)
 {
 	const TTest *tests[] = {listing_of_both_decoders_is_the_expected_one,
 				both_decoders_tell_the_same_events,
+				imported_bundles_have_the_expected_listing,
 				clock_of_a_real_capture_never_goes_back};
 	Suite *s = suite_create("flow_real");
 	TCase *tc = tcase_create("flow_real");
