@@ -316,9 +316,12 @@ static void threads_text(struct ipt_out *o, const struct facts *f)
 		char id[48];
 
 		snprintf(id, sizeof(id), "%u.%u.%u", t->pid, t->tid, t->gen);
-		ipt_out_printf(o, "%-24s %15" PRIu64 " %12" PRIu64 " %6" PRIu64 " %12" PRIu64 "  ",
-			       id, f->thread[i].insns, t->pt_bytes, f->thread[i].gaps,
-			       t->lost_bytes);
+		ipt_out_printf(o, "%-24s", id);
+		ipt_view_column(o, 16, f->thread[i].insns);
+		ipt_view_column(o, 13, t->pt_bytes);
+		ipt_view_column(o, 7, f->thread[i].gaps);
+		ipt_view_column(o, 13, t->lost_bytes);
+		ipt_out_str(o, "  ");
 		ipt_out_escaped(o, t->comm ? t->comm : "");
 		ipt_out_str(o, "\n");
 	}
@@ -367,6 +370,35 @@ int ipt_view_info(struct ipt_store *st, const struct ipt_view_opts *opts, struct
 	return 0;
 }
 
+static void plural(struct ipt_buf *b, uint64_t n, const char *one, const char *more)
+{
+	ipt_view_u64(b, n);
+	ipt_buf_printf(b, " %s", n == 1 ? one : more);
+}
+
+static void summary_counts(struct ipt_buf *b, const struct facts *f)
+{
+	ipt_buf_str(b, "iptrace: ");
+	plural(b, f->insns, "instruction", "instructions");
+	ipt_buf_str(b, " of ");
+	plural(b, f->n, "thread", "threads");
+	ipt_buf_str(b, " in ");
+	plural(b, ipt_store_n_procs(f->st), "process", "processes");
+	ipt_buf_str(b, ", ");
+	plural(b, f->pt_bytes, "byte", "bytes");
+	ipt_buf_str(b, " of PT");
+	if (f->gaps) {
+		ipt_buf_str(b, "; [gap: ");
+		plural(b, f->gaps, "gap", "gaps");
+		ipt_buf_str(b, ", at least ");
+		ipt_view_u64(b, f->lost_bytes);
+		ipt_buf_str(b, " bytes lost]\n");
+	} else {
+		ipt_buf_str(b, f->complete ? "; nothing lost\n" : "; not complete\n");
+	}
+}
+
+/* Each line says whose it is: it stands among the program's own. */
 int ipt_view_summary(struct ipt_store *st, const struct ipt_view_opts *opts, struct ipt_out *out,
 		     struct ipt_diag *diag)
 {
@@ -376,20 +408,15 @@ int ipt_view_summary(struct ipt_store *st, const struct ipt_view_opts *opts, str
 
 	if (err)
 		return err;
-	ipt_view_u64(&b, f.insns);
-	ipt_buf_printf(&b, " instructions of %zu thread%s, ", f.n, f.n == 1 ? "" : "s");
-	ipt_view_u64(&b, f.pt_bytes);
-	ipt_buf_str(&b, " bytes of PT");
-	if (f.gaps) {
-		ipt_buf_printf(&b, "; [gap: %" PRIu64 " gaps, at least ", f.gaps);
-		ipt_view_u64(&b, f.lost_bytes);
-		ipt_buf_str(&b, " bytes lost]");
-	} else {
-		ipt_buf_str(&b, f.complete ? "; nothing lost" : "; not complete");
-	}
-	ipt_buf_str(&b, "\ntrace: ");
+	summary_counts(&b, &f);
+	ipt_buf_str(&b, "iptrace: trace: ");
 	ipt_escape_term(&b, ipt_store_dir(st));
-	ipt_buf_str(&b, "\nnext: iptrace tree, iptrace report, iptrace insn, iptrace info\n");
+	ipt_buf_str(&b, ", engine ");
+	ipt_escape_term(&b, f.info->engine ? f.info->engine : "unknown");
+	if (f.info->slowed)
+		ipt_buf_str(&b, "; times are those of a run slowed by software");
+	ipt_buf_str(&b,
+		    "\niptrace: next: iptrace tree, iptrace report, iptrace insn, iptrace info\n");
 	ipt_buf_append(&out->buf, b.data, b.len);
 	ipt_buf_fini(&b);
 	facts_fini(&f);

@@ -282,6 +282,16 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
+static void put_numbers(struct ipt_out *o, double share, uint64_t self, uint64_t total,
+			uint64_t calls)
+{
+	ipt_out_printf(o, "%6.2f%%", share);
+	ipt_view_column(o, 16, self);
+	ipt_view_column(o, 16, total);
+	ipt_view_column(o, 13, calls);
+	ipt_out_str(o, "  ");
+}
+
 static void show_text(struct report *v, struct row *const *rows, size_t n)
 {
 	static const char *const kinds[] = {"function", "module", "thread"};
@@ -292,8 +302,7 @@ static void show_text(struct report *v, struct row *const *rows, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const struct row *r = rows[i];
 
-		ipt_out_printf(o, "%6.2f%% %15" PRIu64 " %15" PRIu64 " %12" PRIu64 "  ",
-			       percent(r->self, v->insns), r->self, r->total, r->calls);
+		put_numbers(o, percent(r->self, v->insns), r->self, r->total, r->calls);
 		ipt_out_escaped(o, r->name);
 		if (v->by == BY_FUNCTION) {
 			ipt_out_str(o, "  (");
@@ -302,8 +311,8 @@ static void show_text(struct report *v, struct row *const *rows, size_t n)
 		}
 		ipt_out_str(o, "\n");
 	}
-	ipt_out_printf(o, "%6.2f%% %15" PRIu64 " %15" PRIu64 " %12" PRIu64 "  all of %zu\n",
-		       v->insns ? 100.0 : 0.0, v->insns, v->insns, v->calls, v->rows.n);
+	put_numbers(o, v->insns ? 100.0 : 0.0, v->insns, v->insns, v->calls);
+	ipt_out_printf(o, "all of %zu\n", v->rows.n);
 	if (v->gaps)
 		ipt_out_printf(o, "[gap: %" PRIu64 " gaps; what ran in them is not counted]\n",
 			       v->gaps);

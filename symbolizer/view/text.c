@@ -185,6 +185,15 @@ void ipt_view_u64(struct ipt_buf *b, uint64_t v)
 	}
 }
 
+void ipt_view_column(struct ipt_out *o, int width, uint64_t v)
+{
+	struct ipt_buf b = {0};
+
+	ipt_view_u64(&b, v);
+	ipt_out_printf(o, "%*.*s", width, (int)b.len, (const char *)b.data);
+	ipt_buf_fini(&b);
+}
+
 void ipt_view_place(struct ipt_buf *b, const struct ipt_func *f, uint64_t va, bool offset)
 {
 	const char *plus = f->anon ? strrchr(f->name, '+') : NULL;
@@ -192,7 +201,7 @@ void ipt_view_place(struct ipt_buf *b, const struct ipt_func *f, uint64_t va, bo
 	if (plus && va >= f->lo) {
 		ipt_buf_append(b, f->name, (size_t)(plus - f->name));
 		ipt_buf_printf(b, "+0x%" PRIx64,
-			       (uint64_t)(uint64_t)strtoull(plus + 1, NULL, 16) + (va - f->lo));
+			       (uint64_t)strtoull(plus + 1, NULL, 16) + (va - f->lo));
 		return;
 	}
 	ipt_buf_str(b, f->name);

@@ -13,6 +13,8 @@
 #include "view/view.h"
 #include "view_priv.h"
 
+#define MAX_OPEN 16 /* names of frames that are open at the end */
+
 struct tree {
 	struct ipt_walk *w;
 	struct ipt_stack *stack;
@@ -20,6 +22,7 @@ struct tree {
 	size_t base;   /* first frame to show: 0, or the outermost one of only_func */
 	bool inside;   /* base is valid */
 	uint64_t next_id;
+	size_t n_open; /* frames told of as open at the end, on one line together */
 	struct ipt_buf line, name;
 	const char *unit; /* of time */
 };
@@ -83,9 +86,8 @@ static void put_cost(struct tree *v, struct ipt_buf *b, const struct ipt_sframe 
 	} else {
 		ipt_buf_str(b, " insns");
 	}
-	if (f->t0_ns == UINT64_MAX || now == UINT64_MAX) {
-		ipt_buf_printf(b, ", - %s", v->unit);
-	} else {
+	/* The clock is often read more rarely than calls happen; zero would tell nothing. */
+	if (f->t0_ns != UINT64_MAX && now != UINT64_MAX && now != f->t0_ns) {
 		ipt_buf_str(b, ", ");
 		ipt_view_u64(b, now - f->t0_ns);
 		ipt_buf_printf(b, " %s", v->unit);
@@ -129,9 +131,40 @@ static void enter(void *arg, struct ipt_stack *s, struct ipt_sframe *f, size_t d
 	}
 }
 
+/* What the end of the thread closes goes on one line: brackets as many as were opened, then name
+ * and instructions of each, innermost first. */
+static void put_open(struct tree *v, const struct ipt_sframe *f, size_t depth)
+{
+	if (!v->n_open) {
+		indent(&v->line, depth - v->base);
+		for (size_t i = depth + 1; i > v->base; i--)
+			ipt_buf_u8(&v->line, '}');
+		ipt_buf_str(&v->line, " open at the end:");
+	}
+	if (v->n_open < MAX_OPEN) {
+		ipt_buf_str(&v->line, v->n_open ? ", " : " ");
+		put_name(v, f, false);
+		ipt_buf_str(&v->line, " [");
+		ipt_view_u64(&v->line, f->insns_all);
+		ipt_buf_str(&v->line, v->n_open ? "]" : " insns]");
+	} else if (v->n_open == MAX_OPEN) {
+		ipt_buf_str(&v->line, ", ...");
+	}
+	v->n_open++;
+	v->opened = depth;
+	if (depth == v->base) {
+		v->n_open = 0;
+		put_line(v);
+	}
+}
+
 static void leave_text(struct tree *v, const struct ipt_sframe *f, size_t depth,
 		       enum ipt_frame_end how)
 {
+	if (depth < v->opened && how == IPT_FE_OPEN) {
+		put_open(v, f, depth);
+		return;
+	}
 	if (depth < v->opened) {
 		indent(&v->line, depth - v->base);
 		ipt_buf_str(&v->line, "} ");
@@ -229,6 +262,8 @@ static int begin(void **state, struct ipt_walk *w)
 
 	v->w = w;
 	v->unit = ipt_view_time_unit(w->st);
+	if (!w->opts->json && ipt_store_info(w->st)->slowed)
+		ipt_out_str(w->out, "# times are those of a run slowed by software\n");
 	*state = v;
 	return 0;
 }

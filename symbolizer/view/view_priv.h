@@ -49,5 +49,7 @@ void ipt_view_frame_name(struct ipt_buf *b, const struct ipt_sframe *f);
 const char *ipt_view_time_unit(const struct ipt_store *st);
 /* Thousands are set off by commas. */
 void ipt_view_u64(struct ipt_buf *b, uint64_t v);
+/* The same, right-aligned in @width columns. */
+void ipt_view_column(struct ipt_out *o, int width, uint64_t v);
 
 #endif

@@ -5,35 +5,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "session/session.h"
-
-static uint64_t pt_bytes(const struct ipt_store *st)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < ipt_store_n_threads(st); i++)
-		n += ipt_store_thread(st, i)->pt_bytes;
-	return n;
-}
-
-static uint64_t instructions(const struct ipt_store *st)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < ipt_store_n_threads(st); i++) {
-		const struct ipt_thread_info *t = ipt_store_thread(st, i);
-
-		if (t->instructions != UINT64_MAX)
-			n += t->instructions;
-	}
-	return n;
-}
+#include "view/view.h"
 
 static void summary(const struct ipt_record_args *a, const struct ipt_record_result *res)
 {
+	const struct ipt_view_opts opts = {0};
 	struct ipt_store *st = NULL;
 	struct ipt_diag diag = {0};
+	struct ipt_out out;
 
 	if (a->quiet || !res->dir[0])
 		return;
@@ -41,13 +23,10 @@ static void summary(const struct ipt_record_args *a, const struct ipt_record_res
 		ipt_report_note(a->cmd, "%s: %s", res->dir, diag.text);
 		return;
 	}
-	ipt_report_note(a->cmd,
-			"%s: %zu process%s, %zu thread%s, %llu instructions, %llu bytes of PT; "
-			"engine %s: %s",
-			res->dir, ipt_store_n_procs(st), ipt_store_n_procs(st) == 1 ? "" : "es",
-			ipt_store_n_threads(st), ipt_store_n_threads(st) == 1 ? "" : "s",
-			(unsigned long long)instructions(st), (unsigned long long)pt_bytes(st),
-			res->engine, res->why);
+	ipt_out_init(&out, STDERR_FILENO);
+	if (ipt_view_run("summary", st, &opts, &out, NULL, &diag))
+		ipt_report_note(a->cmd, "%s: %s", res->dir, diag.text);
+	ipt_out_fini(&out);
 	ipt_store_close(st);
 }
 
