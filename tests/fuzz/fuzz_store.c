@@ -13,8 +13,9 @@
 #include "sb_fix.h"
 #include "view/view.h"
 
-#define MAX_INPUT (32u << 10)
-#define MAX_PT    4096u /* bounds the instructions, and so the time */
+#define MAX_INPUT    (32u << 10)
+#define MAX_PT       4096u /* bounds the instructions, and so the time */
+#define MAX_PT_FILES 3
 
 enum { OPT_RAW_SIDEBAND = 1, OPT_JSON = 2, OPT_INSN_DECODER = 4, OPT_ZSTD = 8 };
 
@@ -29,7 +30,8 @@ struct parts {
 	size_t n_man, n_sb, n_pt, n_code;
 	uint8_t opts;
 	uint8_t image[IPT_IMAGE_ID_LEN];
-	char pt_name[IPT_NAME_MAX]; /* of the first thread */
+	char pt_name[MAX_PT_FILES][IPT_NAME_MAX]; /* of the first threads: all the same PT */
+	size_t n_pt_names;
 };
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -83,15 +85,16 @@ static void drop(const char *name)
 	unlink(path);
 }
 
-/* Names one PT file after the first thread, and gives every mapping the one image. */
+/* Names PT files after the first threads, and gives every mapping the one image. */
 static void fix_record(void *arg, struct ipt_sb_hdr *h, uint8_t *payload, size_t n)
 {
 	struct parts *a = arg;
 	static const uint8_t zero[IPT_IMAGE_ID_LEN];
 	uint8_t *id = payload + offsetof(struct ipt_sb_map, image);
 
-	if (h->type == IPT_SB_THREAD_START && !*a->pt_name)
-		ipt_name_pt(a->pt_name, h->pid, h->tid, h->gen, (a->opts & OPT_ZSTD) != 0);
+	if (h->type == IPT_SB_THREAD_START && a->n_pt_names < MAX_PT_FILES)
+		ipt_name_pt(a->pt_name[a->n_pt_names++], h->pid, h->tid, h->gen,
+			    (a->opts & OPT_ZSTD) != 0);
 	if ((h->type == IPT_SB_MAP || h->type == IPT_SB_CODE) && n >= sizeof(struct ipt_sb_map) &&
 	    memcmp(id, zero, sizeof(zero)))
 		memcpy(id, a->image, sizeof(a->image));
@@ -150,20 +153,35 @@ static void show(struct ipt_store *st, const struct parts *a)
 	}
 }
 
+static void put_files(const struct parts *a, bool there)
+{
+	char path[IPT_NAME_MAX + 16], hex[IPT_NAME_MAX];
+
+	for (size_t i = 0; i <= a->n_pt_names; i++) {
+		if (i < a->n_pt_names) {
+			snprintf(path, sizeof(path), "threads/%s", a->pt_name[i]);
+		} else {
+			ipt_name_image(hex, a->image);
+			snprintf(path, sizeof(path), "images/%s", hex);
+		}
+		if (!there)
+			drop(path);
+		else if (i < a->n_pt_names)
+			put(path, a->pt, a->n_pt);
+		else
+			put(path, a->code, a->n_code);
+	}
+}
+
 static void run(const struct parts *a)
 {
-	char pt[IPT_NAME_MAX + 16], image[IPT_NAME_MAX + 16], hex[IPT_NAME_MAX];
 	struct ipt_store *st = NULL;
 	struct ipt_diag diag = {0};
 	int err;
 
-	ipt_name_image(hex, a->image);
-	snprintf(image, sizeof(image), "images/%s", hex);
-	snprintf(pt, sizeof(pt), "threads/%s", *a->pt_name ? a->pt_name : "1.1.0.pt");
 	put("manifest.json", a->man, a->n_man);
 	put("sideband", a->sb, a->n_sb);
-	put(pt, a->pt, a->n_pt);
-	put(image, a->code, a->n_code);
+	put_files(a, true);
 	err = ipt_store_open(&st, dir, &diag);
 	if (err > 0 || (err && !*diag.text))
 		abort();
@@ -172,8 +190,7 @@ static void run(const struct parts *a)
 		show(st, a);
 		ipt_store_close(st);
 	}
-	drop(pt);
-	drop(image);
+	put_files(a, false);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
