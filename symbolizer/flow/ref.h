@@ -42,6 +42,7 @@ struct ref {
 	const struct int3 *int3;             /* in this enable period */
 	uint64_t cap;                        /* the TIP.PGD that ends this period */
 	uint64_t sync;
+	bool doubt; /* tracing ended at an instruction that does not end it */
 	uint64_t cbr;
 	/* endless loops without packets: Brent's search for a cycle */
 	uint64_t loop_ip, loop_n, loop_at;

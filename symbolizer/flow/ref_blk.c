@@ -19,6 +19,9 @@ static int events(struct ref *r, int status)
 		if (status < 0)
 			break;
 		ipt_ref_event(r, &ev, offset(r));
+		/* For the arbiter to settle, before an ENABLE lets go what is held. */
+		if (r->doubt)
+			return -pte_bad_query;
 	}
 	return status;
 }

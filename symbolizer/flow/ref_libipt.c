@@ -108,6 +108,7 @@ void ipt_ref_begin(struct ref *r, uint64_t sync)
 	r->int3 = NULL;
 	r->cap = UINT64_MAX;
 	r->cbr = 0;
+	r->doubt = false;
 	r->loop_n = r->loop_at = 0;
 	r->image = NULL;
 	r->job->src.at = sync;
@@ -163,6 +164,11 @@ static void overflow(struct ref *r, const struct pt_event *ev, uint64_t off)
 	ipt_flow_event(&r->job->src, &gap, 0);
 }
 
+static bool is_far(uint8_t iclass)
+{
+	return iclass == IPT_IC_FAR_CALL || iclass == IPT_IC_FAR_RET || iclass == IPT_IC_FAR_JMP;
+}
+
 static void left(struct ref *r, const struct pt_event *ev, uint64_t off)
 {
 	uint64_t at = ev->variant.async_disabled.at, to;
@@ -174,6 +180,9 @@ static void left(struct ref *r, const struct pt_event *ev, uint64_t off)
 		emit(r, IPT_EV_DISABLE, IPT_DIS_ASYNC, at, to, 0);
 	} else {
 		to = ev->ip_suppressed ? 0 : ev->variant.disabled.ip;
+		/* Where a breakpoint is not in the code, the block decoder walks on to the next
+		 * branch, and says nothing. */
+		r->doubt = ev->ip_suppressed && !is_far(r->job->src.run.ev.iclass);
 		emit(r, IPT_EV_DISABLE, ev->ip_suppressed ? IPT_DIS_SYNC : IPT_DIS_FILTER,
 		     r->job->src.last_ip, to, to);
 	}

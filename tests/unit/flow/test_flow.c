@@ -160,6 +160,34 @@ START_TEST(breakpoint_that_the_file_does_not_show_is_inferred)
 }
 END_TEST
 
+START_TEST(breakpoint_after_other_code_adds_no_instructions)
+{
+	struct seen k[2] = {0};
+	struct ptw w = {0};
+	struct scene s;
+
+	scene_begin(&s, NULL);
+	scene_code(&s, IPT_SB_MAP, VA, prog, sizeof(prog), 0, "/p");
+	ptw_psb(&w);
+	/* Reached by a jump, so that no enable tells where it was. */
+	ptw_pge(&w, VA + 15);
+	ptw_ip(&w, IPT_PKT_TIP, VA + 17);
+	ptw_pgd(&w);
+	ptw_pge(&w, VA + 17);
+	ptw_tnt(&w, 0, 1);
+	ptw_pgd(&w);
+	finish_with(&s, &w);
+	for (int i = 0; i < 2; i++)
+		seen_decode(&k[i], &s, 0, both[i]);
+	ck_assert_uint_eq(k[0].v.n, k[1].v.n);
+	for (size_t i = 0; i < k[0].v.n; i++)
+		ck_assert(seen_equal(&k[0].v.v[i], &k[1].v.v[i]));
+	for (int i = 0; i < 2; i++)
+		seen_free(&k[i]);
+	scene_end(&s);
+}
+END_TEST
+
 START_TEST(endless_loop_without_packets_is_a_gap)
 {
 	struct ptw w = {0};
@@ -307,6 +335,7 @@ int main(void)
 				same_address_runs_the_code_of_its_epoch,
 				signal_comes_between_disable_and_enable,
 				breakpoint_that_the_file_does_not_show_is_inferred,
+				breakpoint_after_other_code_adds_no_instructions,
 				endless_loop_without_packets_is_a_gap,
 				code_that_is_not_there_is_a_gap_and_decoding_goes_on,
 				cut_tail_and_head_without_psb_are_gaps,
