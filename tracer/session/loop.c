@@ -264,7 +264,13 @@ static enum ipt_stop_kind classify_trap(const struct thr *t, const siginfo_t *si
 {
 	switch (si->si_code) {
 	case TRAP_TRACE: return IPT_STOP_STEP;
-	case TRAP_BRKPT: return after_int1(t) ? IPT_STOP_SIGNAL : IPT_STOP_SYSEXIT;
+	case TRAP_BRKPT:
+		if (after_int1(t))
+			return IPT_STOP_SIGNAL;
+		/* Some virtual machines lose DR6.BS of a step now and then: an exception, no
+		 * syscall. */
+		return (int64_t)t->regs.orig_rax == -1 && !t->in_syscall ? IPT_STOP_STEP
+									 : IPT_STOP_SYSEXIT;
 	case SIGTRAP: return IPT_STOP_ENTRY; /* ptrace_notify() after a signal frame was made */
 	default: return IPT_STOP_SIGNAL;
 	}
