@@ -13,8 +13,8 @@ static void tick(int s, siginfo_t *si, void *uc)
 
 int main(void)
 {
-	every_ms(5);
 	on(SIGALRM, tick, 0);
+	every_ms(5);
 	memset(a, 7, sizeof(a));
 	for (int i = 0; i < 5 || (hits < 3 && i < 100000); i++) {
 		void *d = b, *s = a;

@@ -24,10 +24,10 @@ int main(int argc, char **argv)
 
 	(void)argv;
 	sigaltstack(&ss, NULL);
-	every_ms(8);
 	on(SIGALRM, tick, SA_ONSTACK | (argc > 1 ? SA_NODEFER : 0));
 	on(SIGUSR1, tick, argc > 1 ? SA_ONSTACK : 0);
 	on(SIGUSR2, tick, 0);
+	every_ms(8);
 	for (long i = 0; hits < 24; i++)
 		x = x * 3 + (x >> 7);
 	every_ms(0);
