@@ -67,16 +67,17 @@ ip()
 }
 
 # Of a compressed address perf tells the bytes of the packet, ours the address: compare those bytes.
-# perf counts padding that follows as part of the last packet.
+# perf counts padding that follows as part of the last packet: bytes of zero at
+# the end are left out.
 plain_packets()
 {
-	awk '$4 == "no" { $2 = substr($2, 1, 2) }
+	awk '$3 == "PAD" { next }
 	$3 ~ /^(TIP|FUP)/ && $4 != "no" {
 		n = length($2) - 2
 		sub(/^0x/, "", $4)
 		$4 = substr($4, length($4) > n ? length($4) - n + 1 : 1)
 		sub(/^0+/, "", $4)
-	} { print }' "$1" | sed -e 's/ IF:[01]\( [0-9]*\)/\1/' -e 's/ intx / /' -e 's/ abrt / /' -e 's/TXAbort://' -e 's/InTX://'
+	} { sub(/(00)+$/, "", $2); print }' "$1" | sed -e 's/ IF:[01]\( [0-9]*\)/\1/' -e 's/ CBR 0x.*/ CBR/' -e 's/ CBR [0-9]*$/ CBR/' -e 's/ intx / /' -e 's/ abrt / /' -e 's/TXAbort://' -e 's/InTX://'
 }
 
 # Offset, bytes, name and payload of each packet.
