@@ -84,7 +84,7 @@ plain_packets()
 packets()
 {
 	need perf
-	perf_script -D | sed -n 's/^\.  \(0000[0-9a-f]*\):  \(.*\)/\1 \2/p' | awk '{
+	perf_script -D | sed -n 's/^\.  \([0-9a-f]\{8\}\):  \(.*\)/\1 \2/p' | awk '{
 		at = $1
 		sub(/^0+/, "", at)
 		hex = ""
