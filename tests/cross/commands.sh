@@ -30,7 +30,7 @@ noscript) # a script without #!: run by the shell, as execvp does
 	IPT_THREADS=1 compare noscript env "$tmp/script"
 	;;
 pipeline)
-	IPT_THREADS=3 compare pipeline sh -c "$progs/hello_static a | cat; exit 7"
+	IPT_THREADS=3 compare pipeline sh -c "$progs/hello_static a | $progs/hello_static; exit 7"
 	;;
 ls)
 	mkdir "$tmp/d"
@@ -58,7 +58,8 @@ inherit) # an unusual state comes through: umask, limits, ignored signals, nice,
 	ulimit -c 0
 	trap '' HUP USR1 TERM
 	exec 7<"$0" 9>"$tmp/nine"
-	nice -n 3 sh "$here/compare.sh" inherit env -i A=b "EMPTY=" "$progs/state" one "two words"
+	env -i PATH="$PATH" IPTRACE="$IPTRACE" A=b "EMPTY=" nice -n 3 sh "$here/compare.sh" inherit \
+		"$progs/state" one "two words"
 	;;
 sigtrap_mask) # ignored from the start
 	trap '' TRAP
