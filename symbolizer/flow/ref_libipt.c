@@ -103,7 +103,9 @@ bool ipt_ref_move(struct ref *r, uint64_t off)
 void ipt_ref_begin(struct ref *r, uint64_t sync)
 {
 	r->sync = sync;
-	r->epoch = 0;
+	/* Stretches mostly go on where the last one ended: no search from the first epoch. */
+	if (ipt_code_epoch_off(r->job->code, r->epoch) > sync)
+		r->epoch = 0;
 	r->next_epoch = 0;
 	r->int3 = NULL;
 	r->cap = UINT64_MAX;
