@@ -48,7 +48,7 @@ int ipt_file_read(uint8_t **data, size_t *len, int dirfd, const char *name, size
 	struct stat st;
 	uint8_t *p;
 	size_t got;
-	int fd, err;
+	int fd = -1, err;
 
 	err = open_regular(&fd, &st, dirfd, name, diag);
 	if (err)
@@ -91,7 +91,7 @@ int ipt_fd_write(int fd, const void *p, size_t n)
 int ipt_file_replace(int dirfd, const char *name, const void *p, size_t n, struct ipt_diag *diag)
 {
 	char *tmp = ipt_xasprintf("%s.tmp", name);
-	int fd, err;
+	int fd = -1, err;
 
 	fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (fd < 0) {
@@ -116,7 +116,7 @@ int ipt_file_map(const uint8_t **p, size_t *len, int dirfd, const char *name, st
 {
 	struct stat st;
 	void *m = NULL;
-	int fd, err;
+	int fd = -1, err;
 
 	err = open_regular(&fd, &st, dirfd, name, diag);
 	if (err)
