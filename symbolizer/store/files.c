@@ -76,9 +76,9 @@ int ipt_store_read_file(uint8_t **data, size_t *len, int dirfd, const char *name
 
 int ipt_store_map_file(uint8_t **p, size_t *len, int dirfd, const char *name, bool writable)
 {
-	uint64_t size;
+	uint64_t size = 0;
 	void *m = NULL;
-	int fd, err;
+	int fd = -1, err;
 
 	err = ipt_store_open_file(&fd, &size, dirfd, name);
 	if (err)
