@@ -418,7 +418,12 @@ static void stopped(struct ipt_ethread *t, const struct ipt_stop *stop)
 		t->in_syscall = true;
 		t->signalled = false;
 		break;
-	case IPT_STOP_EXIT: end_async(t, now.rip, stop->tsc); break;
+	case IPT_STOP_EXIT:
+		/* Killed after an instruction whose trap never came. */
+		if (t->armed && !t->sync_done && now.rip != t->regs.rip && !is_syscall(&t->insn))
+			on_step(t, &now, stop->tsc);
+		end_async(t, now.rip, stop->tsc);
+		break;
 	case IPT_STOP_OTHER: break;
 	}
 	if (!ipt_ptgen_enabled(t->g) && ipt_step_clean_regs(&now))
