@@ -392,6 +392,18 @@ static void on_signal(struct ipt_ethread *t, const struct user_regs_struct *now,
 	t->signalled = true;
 }
 
+/* It may have been killed after an instruction, or at a syscall, whose trap never came. */
+static void on_exit_stop(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+{
+	if (t->armed && !t->sync_done && now->rip != t->regs.rip) {
+		if (!is_syscall(&t->insn))
+			on_step(t, now, tsc);
+		else if (!t->in_syscall && now->rip == t->regs.rip + t->insn.len)
+			emit_syscall(t, &t->insn, t->regs.rip, now, tsc);
+	}
+	end_async(t, now->rip, tsc);
+}
+
 static void stopped(struct ipt_ethread *t, const struct ipt_stop *stop)
 {
 	struct user_regs_struct now = *stop->regs;
@@ -418,12 +430,7 @@ static void stopped(struct ipt_ethread *t, const struct ipt_stop *stop)
 		t->in_syscall = true;
 		t->signalled = false;
 		break;
-	case IPT_STOP_EXIT:
-		/* Killed after an instruction whose trap never came. */
-		if (t->armed && !t->sync_done && now.rip != t->regs.rip && !is_syscall(&t->insn))
-			on_step(t, &now, stop->tsc);
-		end_async(t, now.rip, stop->tsc);
-		break;
+	case IPT_STOP_EXIT: on_exit_stop(t, &now, stop->tsc); break;
 	case IPT_STOP_OTHER: break;
 	}
 	if (!ipt_ptgen_enabled(t->g) && ipt_step_clean_regs(&now))

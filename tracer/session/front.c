@@ -73,6 +73,19 @@ static int check_dir(const struct ipt_record_opts *opts, struct ipt_diag *diag)
 			    opts->dir);
 }
 
+/* Whatever is read of a process by its number must be of this very process. */
+static int check_proc(struct ipt_diag *diag)
+{
+	char self[32] = "";
+	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+
+	if (n > 0 && atoi(self) == getpid())
+		return 0;
+	return ipt_diag_err(diag, ENOSYS, 0,
+			    "/proc: does not show the processes of this namespace; mount one "
+			    "(unshare --mount-proc, mount -t proc proc /proc)");
+}
+
 static int find_program(char *path, size_t n, struct front *f)
 {
 	const char *name = f->opts->argv[0];
@@ -177,11 +190,27 @@ static void close_gates(struct gates *g)
 	}
 }
 
+/* Away from 0 to 2, which the caller may have closed and the program shall find closed. */
+static int lift(int *fd, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int high = fd[i] > 2 ? fd[i] : fcntl(fd[i], F_DUPFD_CLOEXEC, 3);
+
+		if (high < 0)
+			return -1;
+		if (high != fd[i])
+			close(fd[i]);
+		fd[i] = high;
+	}
+	return 0;
+}
+
 static int open_gates(struct gates *g)
 {
 	*g = (struct gates){{-1, -1}, {-1, -1}, {-1, -1}};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, g->ctl) < 0 ||
-	    pipe2(g->gate, O_CLOEXEC) < 0 || pipe2(g->err, O_CLOEXEC) < 0) {
+	    pipe2(g->gate, O_CLOEXEC) < 0 || pipe2(g->err, O_CLOEXEC) < 0 ||
+	    lift((int *)g, sizeof(*g) / sizeof(int)) < 0) {
 		int err = -errno;
 
 		close_gates(g);
@@ -240,6 +269,9 @@ int ipt_session_run(struct ipt_record_result *res, const struct ipt_record_opts 
 	int err;
 
 	*res = (struct ipt_record_result){0};
+	err = check_proc(diag);
+	if (err)
+		return err;
 	backend = ipt_backend_choose(opts->engine, res->why, sizeof(res->why));
 	if (!backend)
 		return ipt_diag_err(diag, IPT_E_UNSUPPORTED, 0, "engine %s: %s",

@@ -103,9 +103,11 @@ int ipt_sess_open_writer(struct sess *s)
 
 static void become_keeper(void)
 {
-	static const int ignored[] = {SIGINT,  SIGQUIT, SIGHUP,  SIGTERM, SIGTSTP,
-				      SIGTTIN, SIGTTOU, SIGPIPE, SIGUSR1, SIGUSR2};
+	static const int ignored[] = {SIGINT,  SIGQUIT, SIGHUP,  SIGTERM, SIGTSTP, SIGTTIN,
+				      SIGTTOU, SIGPIPE, SIGUSR1, SIGUSR2, SIGXFSZ, SIGXCPU};
+	static const int limits[] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU};
 	struct rlimit rl;
+	sigset_t none;
 	int null;
 
 	setsid();
@@ -116,11 +118,18 @@ static void become_keeper(void)
 		/* A reader of the program's output must not wait for us. */
 		dup2(null, 0);
 		dup2(null, 1);
-		close(null);
+		if (fcntl(2, F_GETFD) < 0)
+			dup2(null, 2);
+		if (null > 2)
+			close(null);
 	}
-	if (getrlimit(RLIMIT_NOFILE, &rl) == 0) {
-		rl.rlim_cur = rl.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &rl);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (size_t i = 0; i < IPT_ARRAY_SIZE(limits); i++) {
+		if (getrlimit(limits[i], &rl) == 0) {
+			rl.rlim_cur = rl.rlim_max;
+			setrlimit(limits[i], &rl);
+		}
 	}
 }
 

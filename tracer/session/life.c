@@ -64,6 +64,7 @@ void ipt_thr_begin(struct thr *t)
 	if (!t->out)
 		ipt_thr_open(t);
 	new_space = (t->start_flags & (IPT_SB_TF_LEADER | IPT_SB_TF_FORKED)) == IPT_SB_TF_LEADER;
+	t->abi32 = t->regs.cs != 0x33;
 	t->bt = s->backend->thread_new(&s->bcfg, &ipt_remote, t, t->out);
 	if (new_space)
 		ipt_trap_begin(t);

@@ -353,7 +353,7 @@ static void on_stop(struct thr *t, int status)
 	t->state = THR_STOPPED;
 	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &t->regs) < 0 && errno == ESRCH)
 		return; /* killed meanwhile: its end is on the way */
-	if (t->attached && !t->bt && !t->let_go)
+	if (t->attached && !t->bt && !t->let_go && t->sess->w)
 		ipt_thr_begin(t);
 	switch (event) {
 	case PTRACE_EVENT_EXIT: on_exit_event(t); break;
@@ -420,7 +420,7 @@ static void dispatch(struct sess *s, pid_t tid, int status)
 		t = adopt_leader(s, tid, status);
 	if (!t) {
 		if (WIFSTOPPED(status))
-			ipt_u64map_put(&s->early, (uint64_t)tid, (void *)((uintptr_t)tid + 1));
+			ipt_u64map_put(&s->early, (uint64_t)tid, (void *)((uintptr_t)s->ticks + 1));
 		else
 			ipt_u64map_del(&s->early, (uint64_t)tid);
 		return;
@@ -431,7 +431,70 @@ static void dispatch(struct sess *s, pid_t tid, int status)
 		on_end(t, status);
 }
 
+/* A child whose parent died before it could tell of it. It has not run yet: it is taken as one that
+ * is attached to. */
+static void adopt_orphan(struct sess *s, pid_t tid)
+{
+	long tgid = ipt_proc_status(tid, "Tgid"), ppid = ipt_proc_status(tid, "PPid");
+	struct proc *p;
+	struct thr *t;
+
+	ipt_u64map_del(&s->early, (uint64_t)tid);
+	if (tgid < 0 || !s->w)
+		return;
+	p = ipt_sess_proc(s, (pid_t)tgid);
+	if (!p)
+		p = ipt_sess_add_proc(s, (pid_t)tgid, (pid_t)ppid, ipt_aspace_new());
+	t = ipt_sess_add_thr(s, tid, p);
+	t->start_ppid = (pid_t)ppid;
+	t->let_go = !p->begun && !s->opts->follow;
+	t->attached = !t->let_go;
+	t->start_flags = IPT_SB_TF_ATTACHED;
+	first_stop(t);
+}
+
+/* Those that have waited for @age ticks. */
+static void adopt_orphans(struct sess *s, unsigned int age)
+{
+	size_t it = 0;
+	uint64_t key;
+	void *v;
+
+	while (ipt_u64map_next(&s->early, &it, &key, &v)) {
+		if (s->ticks - ((uintptr_t)v - 1) >= age) {
+			adopt_orphan(s, (pid_t)key);
+			it = 0; /* the table changed */
+		}
+	}
+}
+
 /* --- the clock beside the stops --- */
+
+/* Threads that no request stops (a parent in vfork) are in a syscall, with all of theirs given
+ * back: the kernel lets them go when we end. */
+static void leave_rest(struct sess *s)
+{
+	size_t it = 0;
+	uint64_t key;
+	void *v;
+
+	while (ipt_u64map_next(&s->threads, &it, &key, &v)) {
+		const struct thr *t = v;
+
+		bool untouched = t->state == THR_NEW && t->attached && !t->bt;
+
+		if (!untouched && (t->state != THR_RUNNING || !t->in_syscall || t->trap_unblocked))
+			return;
+	}
+	it = 0;
+	while (ipt_u64map_next(&s->threads, &it, &key, &v)) {
+		struct thr *t = v;
+
+		tell(t, IPT_STOP_EXIT, 0);
+		ipt_thr_end(t, 0, 1);
+	}
+	s->leave = true;
+}
 
 static void kill_targets(struct sess *s)
 {
@@ -465,9 +528,13 @@ static void check_front(struct sess *s)
 static void tick(struct sess *s)
 {
 	ticked = 0;
+	s->ticks++;
 	check_front(s);
+	if (s->detaching && ++s->detach_ticks >= 4)
+		leave_rest(s);
 	if (!s->w)
 		return;
+	adopt_orphans(s, s->detaching ? 0 : 5);
 	ipt_writer_flush(s->w);
 	if (ipt_writer_error(s->w) && !s->detaching) {
 		s->disk_full = true;
@@ -516,7 +583,7 @@ void ipt_sess_loop(struct sess *s)
 	sigaction(SIGALRM, &sa, NULL);
 	sigaction(SIGIO, &sa, NULL);
 	setitimer(ITIMER_REAL, &every, NULL);
-	while (collect(&b)) {
+	while (!s->leave && collect(&b)) {
 		for (size_t i = 0; i < b.n; i++)
 			dispatch(s, b.v[i].tid, b.v[i].status);
 		if (ticked)

@@ -151,7 +151,7 @@ static bool same_file(const struct amap *a, const struct amap *b)
 	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
 }
 
-static void keep(struct amap_list *out, const struct amap *m, pid_t tid, const struct amap *first)
+static void keep(struct amap_list *out, const struct amap *m, const struct amap *first)
 {
 	struct amap *k = ipt_vec_push(out);
 
@@ -159,9 +159,15 @@ static void keep(struct amap_list *out, const struct amap *m, pid_t tid, const s
 	k->path = ipt_xstrdup(m->path);
 	if (m->kind == IPT_SB_MAP_FILE && first->path && same_file(first, m) &&
 	    first->start <= m->start)
-		k->n_build_id = build_id_at(tid, first->start, k->build_id);
+		k->file_start = first->start;
 	else if (m->kind == IPT_SB_MAP_VDSO || (m->kind == IPT_SB_MAP_FILE && m->pgoff == 0))
-		k->n_build_id = build_id_at(tid, m->start, k->build_id);
+		k->file_start = m->start;
+}
+
+void ipt_maps_build_id(struct amap *m, pid_t tid)
+{
+	if (m->file_start)
+		m->n_build_id = build_id_at(tid, m->file_start, m->build_id);
 }
 
 int ipt_maps_read(struct amap_list *out, pid_t tid)
@@ -191,7 +197,7 @@ int ipt_maps_read(struct amap_list *out, pid_t tid)
 			first.path = first_path = ipt_xstrdup(l.m.path);
 		}
 		if (l.exec && l.m.kind != IPT_SB_MAP_VSYSCALL)
-			keep(out, &l.m, tid, &first);
+			keep(out, &l.m, &first);
 	}
 	free(first_path);
 	free(text);

@@ -48,8 +48,9 @@ int ipt_msg_recv(int fd, struct msg *m, bool block);
 struct amap { /* one executable mapping */
 	uint64_t start, end, pgoff, inode;
 	uint32_t dev_major, dev_minor, prot, kind;
-	char *path; /* owned */
-	uint8_t build_id[32];
+	char *path;           /* owned */
+	uint64_t file_start;  /* where its file's first page is mapped; 0 unknown */
+	uint8_t build_id[32]; /* after ipt_maps_build_id() */
 	size_t n_build_id;
 };
 
@@ -76,6 +77,8 @@ void ipt_aspace_store(struct aspace *as, uint64_t va, const uint8_t *p, size_t n
 
 /* Executable mappings of a process from /proc (maps.c). */
 int ipt_maps_read(struct amap_list *out, pid_t tid);
+/* Fill in the build-id, from the memory of the process. */
+void ipt_maps_build_id(struct amap *m, pid_t tid);
 void ipt_maps_fini(struct amap_list *l);
 
 /* --- tracees (tracee.c) --- */
@@ -116,6 +119,9 @@ struct thr {
 	uint32_t start_flags;
 	pid_t start_ppid;
 	bool attached;
+	bool abi32;            /* the syscall it makes is of the 32-bit kind */
+	siginfo_t held;        /* the SIGTRAP that waits */
+	bool held_sent;        /* it was sent again without its data */
 	bool let_go;           /* a child that is not followed: detach at its first stop */
 	bool flush_trap;       /* detaching: one more step trap is on its way */
 	bool untraced_restore; /* CLONE_UNTRACED was taken out of the flags of the clone it makes */
@@ -145,12 +151,14 @@ struct sess {
 	int main_status;           /* as wait(2); -1 unknown */
 	struct ipt_u64map threads; /* tid to struct thr; owned */
 	struct ipt_u64map procs;   /* pid to struct proc; owned */
-	struct ipt_u64map
-		early; /* tids that stopped before they were announced: value is tid + 1 */
+	struct ipt_u64map early; /* tids that stopped before they were announced: value is the tick
+				    of it + 1 */
 	bool detaching;
 	bool detached;
 	bool fatal; /* stop at once: error was sent */
 	bool disk_full;
+	bool leave; /* detaching: what is left cannot be stopped; our end lets it go */
+	unsigned int ticks, detach_ticks;
 	int cpu;        /* the one we are bound to; -1 free */
 	cpu_set_t cpus; /* where we may run when free */
 	unsigned int since_place;
@@ -215,7 +223,7 @@ size_t ipt_initstack(pid_t tid, uint64_t *out, size_t max, uint32_t *flags);
 void ipt_trap_unblock(struct thr *t); /* before a step */
 void ipt_trap_restore(struct thr *t); /* before all else */
 /* Is this signal to be kept from the thread now? */
-bool ipt_trap_hold(struct thr *t, int sig, const siginfo_t *si);
+bool ipt_trap_hold(struct thr *t, int sig, siginfo_t *si);
 void ipt_trap_begin(struct thr *t);     /* first thread of a process that was not forked */
 void ipt_trap_sigaction(struct thr *t); /* after rt_sigaction */
 

@@ -126,13 +126,20 @@ static bool same_map(const struct amap *a, const struct amap *b)
 	       a->dev_minor == b->dev_minor && a->kind == b->kind && !strcmp(a->path, b->path);
 }
 
-static bool holds(const struct amap_list *l, const struct amap *m)
+/* The same mapping in the sorted list @l, or NULL. */
+static const struct amap *held_in(const struct amap_list *l, const struct amap *m)
 {
-	for (size_t i = 0; i < l->n; i++) {
-		if (same_map(&l->v[i], m))
-			return true;
+	size_t lo = 0, hi = l->n;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (l->v[mid].start < m->start)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	return false;
+	return lo < l->n && same_map(&l->v[lo], m) ? &l->v[lo] : NULL;
 }
 
 static void remove_gone(struct thr *t, const struct amap_list *now, struct positions *pos,
@@ -144,7 +151,7 @@ static void remove_gone(struct thr *t, const struct amap_list *now, struct posit
 		const struct amap *m = &as->maps.v[i];
 		struct ipt_sb_head h;
 
-		if (holds(now, m))
+		if (held_in(now, m))
 			continue;
 		if (!*broken) {
 			collect(pos, t, true);
@@ -171,8 +178,16 @@ void ipt_sess_sync_maps(struct thr *t)
 	old = as->maps;
 	as->maps = now;
 	for (size_t i = 0; i < now.n; i++) {
-		if (!holds(&old, &now.v[i]))
-			add_map(t, &now.v[i], &pos);
+		struct amap *m = &now.v[i];
+		const struct amap *was = held_in(&old, m);
+
+		if (was) {
+			memcpy(m->build_id, was->build_id, sizeof(m->build_id));
+			m->n_build_id = was->n_build_id;
+			continue;
+		}
+		ipt_maps_build_id(m, t->tid);
+		add_map(t, m, &pos);
 	}
 	ipt_maps_fini(&old);
 	free(pos.v);
@@ -267,7 +282,7 @@ void ipt_sess_write_signal(struct thr *t, uint64_t handler, bool fatal)
 void ipt_sess_write_syscall(struct thr *t, bool returned)
 {
 	const struct user_regs_struct *r = &t->regs;
-	bool is64 = r->cs == 0x33;
+	bool is64 = !t->abi32;
 	struct ipt_sb_syscall rec = {
 		.nr = r->orig_rax,
 		.args = {is64 ? r->rdi : (uint32_t)r->rbx, is64 ? r->rsi : (uint32_t)r->rcx,

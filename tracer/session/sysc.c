@@ -27,14 +27,20 @@ enum nr32 {
 	NR_CLONE3 = 435,
 };
 
+/* Is the thread at a syscall? Then the instruction says whose numbers and registers count: INT 0x80
+ * means the 32-bit ones in 64-bit code too. */
 static bool is_syscall_insn(struct thr *t)
 {
 	uint8_t code[2];
+	bool old;
 
 	if (ipt_aspace_read(t->proc->as, t->regs.rip, code, 2) != 2)
 		return false;
-	return (code[0] == 0x0f && (code[1] == 0x05 || code[1] == 0x34)) ||
-	       (code[0] == 0xcd && code[1] == 0x80);
+	old = (code[0] == 0xcd && code[1] == 0x80) || (code[0] == 0x0f && code[1] == 0x34);
+	if (!old && !(code[0] == 0x0f && code[1] == 0x05))
+		return false;
+	t->abi32 = old || t->regs.cs != 0x33;
+	return true;
 }
 
 /* The flags of a clone about to be made, and where they are: 0 in a register, else the address in
@@ -42,7 +48,7 @@ static bool is_syscall_insn(struct thr *t)
 static bool clone_flags(struct thr *t, uint64_t *flags, uint64_t *mem)
 {
 	const struct user_regs_struct *r = &t->regs;
-	bool is64 = r->cs == 0x33;
+	bool is64 = !t->abi32;
 	uint64_t nr = is64 ? r->rax : (uint32_t)r->rax;
 
 	*mem = 0;
@@ -66,7 +72,7 @@ static void put_flags(struct thr *t, uint64_t mem, uint64_t flags)
 		ipt_mem_write(t->tid, mem, &flags, sizeof(flags));
 		return;
 	}
-	if (t->regs.cs == 0x33)
+	if (!t->abi32)
 		t->regs.rdi = flags;
 	else
 		t->regs.rbx = flags;
@@ -136,7 +142,7 @@ static uint64_t flags_place(const struct thr *t)
 {
 	if (t->regs.orig_rax != NR_CLONE3)
 		return 0;
-	return t->regs.cs == 0x33 ? t->regs.rdi : (uint32_t)t->regs.rbx;
+	return !t->abi32 ? t->regs.rdi : (uint32_t)t->regs.rbx;
 }
 
 void ipt_sysc_child(const struct thr *t, struct thr *c)
@@ -156,7 +162,7 @@ void ipt_sysc_child_begins(struct thr *c)
 
 static bool is_sigaction(const struct thr *t)
 {
-	if (t->regs.cs == 0x33)
+	if (!t->abi32)
 		return t->regs.orig_rax == SYS_rt_sigaction;
 	return t->regs.orig_rax == NR32_SIGACTION || t->regs.orig_rax == NR32_RT_SIGACTION;
 }
@@ -168,12 +174,12 @@ void ipt_sysc_after(struct thr *t)
 		t->untraced_restore = false;
 	}
 	/* rseq() may have been this one, and an exec ends it. */
-	if (t->regs.orig_rax == (t->regs.cs == 0x33 ? SYS_rseq : NR32_RSEQ) ||
-	    t->regs.orig_rax == (t->regs.cs == 0x33 ? SYS_execve : NR32_EXECVE))
+	if (t->regs.orig_rax == (!t->abi32 ? SYS_rseq : NR32_RSEQ) ||
+	    t->regs.orig_rax == (!t->abi32 ? SYS_execve : NR32_EXECVE))
 		t->rseq_asked = false;
 	if (is_sigaction(t))
 		ipt_trap_sigaction(t);
-	if (t->regs.cs == 0x33 ? changes_maps64(t) : changes_maps32(t))
+	if (!t->abi32 ? changes_maps64(t) : changes_maps32(t))
 		ipt_sess_sync_maps(t);
 	if (t->sess->opts->syscalls)
 		ipt_sess_write_syscall(t, true);

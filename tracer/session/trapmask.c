@@ -13,6 +13,17 @@
 
 #define TRAP_BIT (1ull << (SIGTRAP - 1))
 
+/* Nobody may send for another process with a code of the kernel's or of kill(): such a one is told
+ * apart when it comes, and gets its own data then. */
+static void send_again(struct thr *t)
+{
+	if (t->held.si_code < 0 && t->held.si_code != SI_TKILL &&
+	    syscall(SYS_rt_tgsigqueueinfo, t->proc->pid, t->tid, SIGTRAP, &t->held) == 0)
+		return;
+	if (syscall(SYS_tgkill, t->proc->pid, t->tid, SIGTRAP) == 0)
+		t->held_sent = true;
+}
+
 void ipt_trap_restore(struct thr *t)
 {
 	t->mask_known = false;
@@ -21,7 +32,7 @@ void ipt_trap_restore(struct thr *t)
 	t->trap_unblocked = false;
 	ptrace(PTRACE_SETSIGMASK, t->tid, (void *)sizeof(t->mask), &t->mask);
 	if (t->trap_waits)
-		syscall(SYS_tgkill, t->proc->pid, t->tid, SIGTRAP);
+		send_again(t);
 	t->trap_waits = false;
 }
 
@@ -39,12 +50,19 @@ void ipt_trap_unblock(struct thr *t)
 	t->trap_unblocked = ptrace(PTRACE_SETSIGMASK, t->tid, (void *)sizeof(mask), &mask) == 0;
 }
 
-bool ipt_trap_hold(struct thr *t, int sig, const siginfo_t *si)
+bool ipt_trap_hold(struct thr *t, int sig, siginfo_t *si)
 {
 	if (sig != SIGTRAP || si->si_code > 0)
 		return false;
-	if (t->trap_unblocked)
+	if (t->held_sent && si->si_code == SI_TKILL && si->si_pid == getpid()) {
+		*si = t->held;
+		ptrace(PTRACE_SETSIGINFO, t->tid, NULL, si);
+		t->held_sent = false;
+	}
+	if (t->trap_unblocked) {
 		t->trap_waits = true;
+		t->held = *si;
+	}
 	return t->trap_unblocked || t->proc->trap_ignored;
 }
 
@@ -58,7 +76,7 @@ void ipt_trap_begin(struct thr *t)
 void ipt_trap_sigaction(struct thr *t)
 {
 	const struct user_regs_struct *r = &t->regs;
-	bool is64 = r->cs == 0x33;
+	bool is64 = !t->abi32;
 	uint64_t act = is64 ? r->rsi : (uint32_t)r->rcx, handler = 0;
 
 	if (r->rax || !act || (is64 ? r->rdi : (uint32_t)r->rbx) != SIGTRAP)
