@@ -6,6 +6,8 @@
 #   stack   the stack at attach against gdb's backtrace
 #   signals nothing is lost or added of signals that come while attaching
 #   refuse  what cannot be attached to, and why
+#   vfork   a parent that waits in vfork is let go at once
+#   masked  the caller has blocked the signals that the recorder uses itself
 #   stopped a stopped process stays stopped, and goes on when told
 set -u
 case=$1
@@ -261,8 +263,38 @@ stopped()
 	undisturbed out
 }
 
+vfork()
+{
+	"$progs/vforker" >out &
+	target=$!
+	wait_for 250 test -s out
+	"$IPTRACE" -q -o dir -p $target &
+	recorder=$!
+	wait_for 500 all_traced $target 1
+	sleep 0.2
+	stop_recorder $recorder
+	# The parent first, which would make another one.
+	kill -9 $target $(pgrep -P $target)
+	target=
+}
+
+masked()
+{
+	command -v python3 >/dev/null || exit 77
+	"$progs/crowd" 2 >out &
+	target=$!
+	wait_for 250 more_lines out 3
+	python3 -c 'import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM, signal.SIGIO])
+os.execv(sys.argv[1], sys.argv[1:])' "$IPTRACE" -q -o dir -p $target &
+	recorder=$!
+	wait_for 500 all_traced $target 2
+	stop_recorder $recorder
+	undisturbed out
+}
+
 case $case in
-crowd | rounds | stack | signals | refuse | stopped) $case ;;
+crowd | rounds | stack | signals | refuse | stopped | vfork | masked) $case ;;
 *) exit 99 ;;
 esac
 exit $bad

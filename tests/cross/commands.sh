@@ -41,6 +41,33 @@ moved) # the trace needs neither its place nor the program
 	cp "$progs/jumps" "$tmp/gone"
 	IPT_MOVE=1 IPT_DELETE=$tmp/gone compare moved "$tmp/gone"
 	;;
+closed) # the caller has closed its standard descriptors
+	"$IPTRACE" -q -o "$tmp/dir" "$progs/ends" 7 <&- >&- 2>&-
+	[ $? -eq 7 ] || exit 1
+	"$IPTRACE" check "$tmp/dir" >&2 || exit 1
+	;;
+killed_forks) # children whose parent was killed before it told of them
+	timeout 60 "$IPTRACE" -q -f -o "$tmp/dir" "$progs/cutdown" forks 40 >"$tmp/out"
+	[ $? -eq 0 ] || exit 1
+	[ "$(cat "$tmp/out")" = done ] || exit 1
+	! ps -eo ppid,stat,comm | grep ' t .*cutdown' || exit 1
+	"$IPTRACE" info --json "$tmp/dir" | grep -q '"complete": *true' || exit 1
+	;;
+file_limit) # a limit of file sizes is like a full disk: the program goes on, the loss is told
+	(
+		ulimit -S -f 16
+		ulimit -H -f 16
+		"$IPTRACE" -q --noretcomp --psb=128 --step-log=/dev/null -m 4K -o "$tmp/dir" \
+			"$progs/jumps" >"$tmp/out" 2>"$tmp/err"
+		echo $? >"$tmp/status"
+	)
+	"$progs/jumps" >"$tmp/plain"
+	plain=$?
+	cmp "$tmp/plain" "$tmp/out" || exit 1
+	[ $plain -ne 0 ] || [ "$(cat "$tmp/status")" -eq 124 ] || exit 1
+	grep -q 'File too large' "$tmp/err" || exit 1
+	"$IPTRACE" info --json "$tmp/dir" | grep -q '"complete": *false' || exit 1
+	;;
 daemon) # closes all descriptors and forks twice
 	"$IPTRACE" --engine=step --step-log="$tmp/log" -f -o "$tmp/dir" "$progs/daemonize" "$tmp/told"
 	[ $? -eq 4 ] || exit 1

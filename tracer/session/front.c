@@ -95,7 +95,9 @@ static int find_program(char *path, size_t n, struct front *f)
 		return 0;
 	f->res->exec_failed = true;
 	return ipt_diag_err(f->diag, -err, 0, "%s: %s", name,
-			    err == -ENOENT   ? "program not found"
+			    err == -EISDIR ? "is a directory"
+			    : err == -ENOENT
+				    ? "program not found; 'iptrace help' lists the commands"
 			    : err == -EACCES ? "not executable; give it the x permission, or name "
 					       "the program that runs it"
 					     : strerror(-err));

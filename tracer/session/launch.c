@@ -19,6 +19,8 @@ static int runnable(const char *path)
 
 	if (stat(path, &st) < 0)
 		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
 	if (!S_ISREG(st.st_mode))
 		return -EACCES;
 	return access(path, X_OK) < 0 ? -errno : 0;
@@ -45,7 +47,7 @@ int ipt_launch_find(char *out, size_t n, const char *name)
 		e = runnable(out);
 		if (!e)
 			return 0;
-		if (e == -EACCES)
+		if (e == -EACCES && err == -ENOENT)
 			err = e; /* found one that may not be run: say that if nothing better comes
 				  */
 	}

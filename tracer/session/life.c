@@ -70,7 +70,8 @@ void ipt_thr_begin(struct thr *t)
 		ipt_trap_begin(t);
 	if (new_space && t->attached)
 		ipt_sess_fresh_maps(t);
-	if (t->attached)
+	/* A thread that was made begins anew; a forked one goes on below its parent's calls. */
+	if (t->attached || (t->start_flags & IPT_SB_TF_FORKED))
 		write_stack(t);
 	s->backend->stopped(t->bt, &stop);
 }

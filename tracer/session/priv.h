@@ -96,6 +96,8 @@ struct proc {
 	pid_t ppid;        /* 0 unknown */
 	struct aspace *as; /* counted */
 	unsigned int n_threads;
+	siginfo_t held; /* a SIGTRAP sent to it again without its data */
+	bool held_sent;
 	bool begun;        /* a thread of it has been opened */
 	bool trap_ignored; /* it ignores SIGTRAP; the kernel no longer does (trapmask.c) */
 };

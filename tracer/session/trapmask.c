@@ -13,15 +13,33 @@
 
 #define TRAP_BIT (1ull << (SIGTRAP - 1))
 
-/* Nobody may send for another process with a code of the kernel's or of kill(): such a one is told
- * apart when it comes, and gets its own data then. */
+/*
+ * To the thread or to the process, as it came. Nobody may send for another process with a code of
+ * the kernel's, of kill() or of tgkill(): such a one is known by us being its sender when it comes,
+ * and gets its own data then.
+ */
 static void send_again(struct thr *t)
 {
-	if (t->held.si_code < 0 && t->held.si_code != SI_TKILL &&
-	    syscall(SYS_rt_tgsigqueueinfo, t->proc->pid, t->tid, SIGTRAP, &t->held) == 0)
+	switch (t->held.si_code) {
+	case SI_TKILL:
+		t->held_sent = syscall(SYS_tgkill, t->proc->pid, t->tid, SIGTRAP) == 0;
+		break;
+	case SI_USER:
+		t->proc->held = t->held;
+		t->proc->held_sent = kill(t->proc->pid, SIGTRAP) == 0;
+		break;
+	default: syscall(SYS_rt_sigqueueinfo, t->proc->pid, SIGTRAP, &t->held); break;
+	}
+}
+
+/* Its own data for one that we sent again. */
+static void put_back(struct thr *t, siginfo_t *si, const siginfo_t *held, bool *sent)
+{
+	if (!*sent || si->si_code != held->si_code || si->si_pid != getpid())
 		return;
-	if (syscall(SYS_tgkill, t->proc->pid, t->tid, SIGTRAP) == 0)
-		t->held_sent = true;
+	*si = *held;
+	ptrace(PTRACE_SETSIGINFO, t->tid, NULL, si);
+	*sent = false;
 }
 
 void ipt_trap_restore(struct thr *t)
@@ -54,11 +72,8 @@ bool ipt_trap_hold(struct thr *t, int sig, siginfo_t *si)
 {
 	if (sig != SIGTRAP || si->si_code > 0)
 		return false;
-	if (t->held_sent && si->si_code == SI_TKILL && si->si_pid == getpid()) {
-		*si = t->held;
-		ptrace(PTRACE_SETSIGINFO, t->tid, NULL, si);
-		t->held_sent = false;
-	}
+	put_back(t, si, &t->held, &t->held_sent);
+	put_back(t, si, &t->proc->held, &t->proc->held_sent);
 	if (t->trap_unblocked) {
 		t->trap_waits = true;
 		t->held = *si;
