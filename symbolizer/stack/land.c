@@ -37,19 +37,44 @@ static void start_anew(struct ipt_stack *s, const struct ipt_func *func, uint64_
 	ipt_stack_push(s, func, va, IPT_FB_START, 0, 0, 0);
 }
 
+/*
+ * A cleanup of an exception ends by handing on to the unwinder, which goes on below it: frames that
+ * may be landed in then. Without, the frames of a recursive function could not be told apart. All
+ * where nothing hands on.
+ */
+static size_t below_cleanup(const struct ipt_stack *s)
+{
+	size_t n = s->f.n, i;
+
+	for (i = n; i > 0 && n - i < 32; i--) {
+		if (!strcmp(s->f.v[i - 1].pub.func->name, "_Unwind_Resume"))
+			break;
+	}
+	if (!i || n - i >= 32)
+		return n;
+	while (i > 1 && s->f.v[i - 1].pub.begin == IPT_FB_TAIL)
+		i--;
+	return i >= 2 ? i - 2 : n;
+}
+
 /* Frames to keep when @va is inside a function on the stack; 0: it is not. */
 static size_t landed_in(const struct ipt_stack *s, const struct ipt_func *func, uint64_t va,
 			enum arrival how)
 {
 	const struct ipt_func *whole = ipt_stack_whole(func);
 	size_t keep = how == ARRIVE_FLOW ? 0 : ipt_stack_find_site(s, va, whole);
+	size_t below = below_cleanup(s);
 
-	if (keep)
+	if (keep && keep <= below)
 		return keep;
 	/* Code without symbols is one stretch of many functions: that it is on the stack says
 	 * little. Only unwinding lands by a return. */
 	if (func->anon && how != ARRIVE_RET)
 		return 0;
+	for (keep = below; keep > 0; keep--) {
+		if (s->f.v[keep - 1].pub.func == whole)
+			return keep;
+	}
 	keep = ipt_stack_find_func(s, whole);
 	return keep < s->f.n ? keep + 1 : 0;
 }

@@ -398,6 +398,23 @@ static void summary_counts(struct ipt_buf *b, const struct facts *f)
 	}
 }
 
+/* Children that were let go untraced, since following was not asked for. */
+static size_t not_followed(const struct ipt_store *st)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ipt_store_n_recs(st); i++) {
+		const struct ipt_rec *r = ipt_store_rec(st, i);
+		struct ipt_sb_fork fork;
+
+		if (r->h.type != IPT_SB_FORK || r->n < sizeof(fork))
+			continue;
+		memcpy(&fork, r->payload, sizeof(fork));
+		n += fork.kind != IPT_SB_FORK_THREAD && fork.child_gen == UINT32_MAX;
+	}
+	return n;
+}
+
 /* Each line says whose it is: it stands among the program's own. */
 int ipt_view_summary(struct ipt_store *st, const struct ipt_view_opts *opts, struct ipt_out *out,
 		     struct ipt_diag *diag)
@@ -409,6 +426,11 @@ int ipt_view_summary(struct ipt_store *st, const struct ipt_view_opts *opts, str
 	if (err)
 		return err;
 	summary_counts(&b, &f);
+	if (not_followed(st)) {
+		ipt_buf_str(&b, "iptrace: ");
+		plural(&b, not_followed(st), "child process", "child processes");
+		ipt_buf_str(&b, " not followed (-f follows)\n");
+	}
 	ipt_buf_str(&b, "iptrace: trace: ");
 	ipt_escape_term(&b, ipt_store_dir(st));
 	ipt_buf_str(&b, ", engine ");

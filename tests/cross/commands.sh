@@ -41,6 +41,15 @@ moved) # the trace needs neither its place nor the program
 	cp "$progs/jumps" "$tmp/gone"
 	IPT_MOVE=1 IPT_DELETE=$tmp/gone compare moved "$tmp/gone"
 	;;
+landing) # each cleanup of an exception runs in its own frame, also of a recursive function
+	"$IPTRACE" -q -o "$tmp/dir" "$progs/landing"
+	[ $? -eq 3 ] || exit 1
+	"$IPTRACE" tree -F main "$tmp/dir" >"$tmp/tree" || exit 1
+	[ "$(grep -c '^ *} deep(int) .*unwound' "$tmp/tree")" -eq 3 ] || exit 1
+	# Handed on to the unwinder from three depths.
+	[ "$(grep '^ *_Unwind_Resume() {' "$tmp/tree" | sed 's/[^ ].*//' | sort -u | wc -l)" -eq 3 ] || exit 1
+	"$IPTRACE" check "$tmp/dir" >&2 || exit 1
+	;;
 closed) # the caller has closed its standard descriptors
 	"$IPTRACE" -q -o "$tmp/dir" "$progs/ends" 7 <&- >&- 2>&-
 	[ $? -eq 7 ] || exit 1

@@ -112,6 +112,17 @@ static void tell_thread(struct ipt_json *j, const struct ipt_thread_info *t,
 	ipt_json_close(j, '}');
 }
 
+/* The recorder counted other instructions than the packets hold, and no gap says why. */
+static bool count_differs(const struct ipt_thread_info *t, const struct listing *l)
+{
+	if (t->instructions == UINT64_MAX || t->instructions == l->n || l->gaps || t->n_gaps)
+		return false;
+	ipt_report_note("check", "thread %u.%u.%u: %llu instructions recorded, %llu decoded",
+			t->pid, t->tid, t->gen, (unsigned long long)t->instructions,
+			(unsigned long long)l->n);
+	return true;
+}
+
 static int check_thread(struct ipt_store *st, struct ipt_images *im,
 			const struct ipt_thread_info *t, struct totals *sum, struct ipt_json *j,
 			struct ipt_diag *diag)
@@ -130,6 +141,7 @@ static int check_thread(struct ipt_store *st, struct ipt_images *im,
 		sum->insns += a.n;
 		sum->gaps += a.gaps;
 		sum->differ += at != UINT64_MAX;
+		sum->faults += count_differs(t, &a);
 	}
 	ipt_vec_fini(&a.windows);
 	ipt_vec_fini(&b.windows);
