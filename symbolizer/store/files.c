@@ -194,7 +194,8 @@ static int reuse_dir(int *out, const char *dir, struct ipt_diag *diag)
 
 	err = ipt_store_open_dir(&fd, AT_FDCWD, dir);
 	if (err)
-		return ipt_diag_err(diag, EEXIST, 0, "%s: exists and is no directory", dir);
+		return ipt_diag_err(diag, EEXIST, 0,
+				    "%s: exists and is no directory; choose another with -o", dir);
 	if (!is_empty(fd)) {
 		if (!is_trace(fd))
 			err = ipt_diag_err(diag, EEXIST, 0,

@@ -6,8 +6,8 @@
 
 static void *branches(void *arg)
 {
-	__asm__ volatile("1: call 2f\n\ttest %%eax, %%eax\n\tjne 3f\n"
-			 "3: cmp %%eax, %%eax\n\tje 4f\n\tnop\n"
+	__asm__ volatile("1: call 2f; test %%eax, %%eax; jne 3f\n"
+			 "3: cmp %%eax, %%eax; je 4f; nop\n"
 			 "4: jmp 1b\n"
 			 "2: ret" ::
 				 : "cc");

@@ -149,7 +149,11 @@ int ipt_read_open(const char *cmd, struct ipt_store **st, int argc, char **argv,
 
 	ipt_report_diag(&diag, cmd);
 	if (argc - first > 1) {
-		ipt_diag_err(&diag, IPT_E_USAGE, 0, "one trace directory at a time: '%.100s'",
+		bool opt = argv[first + 1][0] == '-';
+
+		ipt_diag_err(&diag, IPT_E_USAGE, 0, "%s: '%.100s'",
+			     opt ? "options go before the directory"
+				 : "one trace directory at a time",
 			     argv[first + 1]);
 		return ipt_report_err(cmd, -IPT_E_USAGE, &diag, NULL);
 	}

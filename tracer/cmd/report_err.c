@@ -9,7 +9,6 @@
 static const char *next_step(int code)
 {
 	switch (code) {
-	case IPT_E_USAGE: return "see 'iptrace help'";
 	case IPT_E_NOTTRACE: return "name a directory that iptrace made";
 	case IPT_E_BADMAN:
 	case IPT_E_BADREC:
@@ -21,7 +20,7 @@ static const char *next_step(int code)
 	case EEXIST: return "choose another with -o, or add --force";
 	case EPERM:
 	case EACCES: return "see 'iptrace caps' for what this user may do";
-	case ENOSPC: return "free space or choose another place with -o";
+	case ENOSPC: return "free space";
 	case EMFILE: return "raise the limit of open files (ulimit -n)";
 	default: return NULL;
 	}
@@ -56,10 +55,17 @@ int ipt_report_err(const char *cmd, int err, const struct ipt_diag *diag, const 
 	bool told = diag && diag->text[0];
 	/* So it does with a remedy, after a semicolon. */
 	bool remedied = told && strstr(diag->text, "; ");
+	const char *next = next_step(code);
+	char help[80];
+
+	if (code == IPT_E_USAGE) {
+		snprintf(help, sizeof(help), "see 'iptrace help %s'", cmd);
+		next = help;
+	}
 
 	/* A diagnostic names its object itself where it knows it better than the caller. */
 	line(cmd, told && object && strstr(diag->text, object) ? NULL : object,
-	     told ? diag->text : ipt_strerror(code), remedied ? NULL : next_step(code));
+	     told ? diag->text : ipt_strerror(code), remedied ? NULL : next);
 	return exit_status(code);
 }
 
