@@ -188,10 +188,11 @@ static int run_view(const char *cmd, struct ipt_store *st, const struct ipt_view
 	err2 = ipt_out_fini(&out);
 	if (err == -EPIPE || (!err && err2 == -EPIPE))
 		return IPT_EXIT_OK; /* a reader like head(1) has what it wanted */
+	/* A walk that could not write ends with the writer's error. */
+	if (err2)
+		return ipt_report_err(cmd, err2, NULL, "standard output");
 	if (err)
 		return ipt_report_err(cmd, err, &diag, ipt_store_dir(st));
-	if (err2)
-		return ipt_report_err(cmd, err2, NULL, "stdout");
 	if (gaps)
 		ipt_report_note(cmd, "%s: %llu gap%s: instructions are missing; see 'iptrace info'",
 				ipt_store_dir(st), (unsigned long long)gaps, gaps == 1 ? "" : "s");

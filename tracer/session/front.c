@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -280,6 +281,8 @@ int ipt_session_run(struct ipt_record_result *res, const struct ipt_record_opts 
 				    opts->engine ? opts->engine : "auto", res->why);
 	snprintf(res->engine, sizeof(res->engine), "%s", backend->name);
 	err = opts->argv ? find_program(path, sizeof(path), &f) : 0;
+	if (!err && opts->user && !getpwnam(opts->user))
+		err = ipt_diag_err(diag, EINVAL, 0, "user %s: no such user", opts->user);
 	if (!err)
 		err = check_dir(opts, diag);
 	if (err)
