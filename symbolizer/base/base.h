@@ -152,17 +152,27 @@ const char *ipt_intern_strn(struct ipt_intern *in, const char *s, size_t n);
 
 /* --- files (fileio.c) --- */
 
+enum ipt_file_flags {
+	IPT_FILE_PLAIN =
+		1, /* in a folder that is not trusted: a link or anything but a regular file is
+		      -IPT_E_UNSAFE (else links are followed, and what is no file is -EINVAL) */
+	IPT_FILE_COW = 2, /* map: the copy in memory may be written */
+};
+
+/* Open a regular file for reading, without waiting for a fifo. */
+int ipt_file_open(int *fd, uint64_t *size, int dirfd, const char *name, unsigned int flags,
+		  struct ipt_diag *diag);
 /* Whole file, at most @max bytes (-IPT_E_LIMIT beyond), NUL added after the end. *data is the
  * caller's (free). */
 int ipt_file_read(uint8_t **data, size_t *len, int dirfd, const char *name, size_t max,
-		  struct ipt_diag *diag);
+		  unsigned int flags, struct ipt_diag *diag);
 /* Write all or fail: loops over short writes and EINTR. */
 int ipt_fd_write(int fd, const void *p, size_t n);
 /* Write @name by a temporary file in the same folder, fsync and rename: a crash leaves the old or
  * the new one. */
 int ipt_file_replace(int dirfd, const char *name, const void *p, size_t n, struct ipt_diag *diag);
-/* Map a file read-only. An empty file gives *p = NULL and *len = 0. Undo with ipt_file_unmap. */
-int ipt_file_map(const uint8_t **p, size_t *len, int dirfd, const char *name,
+/* Map a file. An empty file gives *p = NULL and *len = 0. Undo with ipt_file_unmap. */
+int ipt_file_map(const uint8_t **p, size_t *len, int dirfd, const char *name, unsigned int flags,
 		 struct ipt_diag *diag);
 void ipt_file_unmap(const uint8_t *p, size_t len);
 /* True when @name has no "..", no leading '/', no empty part and no control bytes. */

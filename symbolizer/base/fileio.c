@@ -9,19 +9,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int open_regular(int *fd_out, struct stat *st, int dirfd, const char *name,
-			struct ipt_diag *diag)
+int ipt_file_open(int *out, uint64_t *size, int dirfd, const char *name, unsigned int flags,
+		  struct ipt_diag *diag)
 {
-	/* O_NONBLOCK: a fifo in place of a file must not hang us. */
-	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int no_file = flags & IPT_FILE_PLAIN ? IPT_E_UNSAFE : EINVAL;
+	int fd, follow = flags & IPT_FILE_PLAIN ? O_NOFOLLOW : 0;
+	struct stat st;
 
+	/* O_NONBLOCK: a fifo in place of a file must not hang us. */
+	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | follow);
+	if (fd < 0 && errno == ELOOP && follow)
+		return ipt_diag_err(diag, no_file, 0, "%s: a link", name);
 	if (fd < 0)
 		return ipt_diag_err(diag, errno, 0, "%s: %s", name, strerror(errno));
-	if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0) {
 		close(fd);
-		return ipt_diag_err(diag, EINVAL, 0, "%s: not a regular file", name);
+		return ipt_diag_err(diag, no_file, 0, "%s: not a regular file", name);
 	}
-	*fd_out = fd;
+	*out = fd;
+	*size = (uint64_t)st.st_size;
 	return 0;
 }
 
@@ -43,23 +49,23 @@ static int read_all(int fd, uint8_t *p, size_t n, size_t *got)
 }
 
 int ipt_file_read(uint8_t **data, size_t *len, int dirfd, const char *name, size_t max,
-		  struct ipt_diag *diag)
+		  unsigned int flags, struct ipt_diag *diag)
 {
-	struct stat st;
+	uint64_t size = 0;
 	uint8_t *p;
 	size_t got;
 	int fd = -1, err;
 
-	err = open_regular(&fd, &st, dirfd, name, diag);
+	err = ipt_file_open(&fd, &size, dirfd, name, flags, diag);
 	if (err)
 		return err;
-	if ((uint64_t)st.st_size > max) {
+	if (size > max) {
 		close(fd);
-		return ipt_diag_err(diag, IPT_E_LIMIT, 0, "%s: %lld bytes, at most %zu are read",
-				    name, (long long)st.st_size, max);
+		return ipt_diag_err(diag, IPT_E_LIMIT, 0, "%s: %llu bytes, at most %zu are read",
+				    name, (unsigned long long)size, max);
 	}
-	p = ipt_xcalloc((size_t)st.st_size + 1, 1);
-	err = read_all(fd, p, (size_t)st.st_size, &got);
+	p = ipt_xcalloc((size_t)size + 1, 1);
+	err = read_all(fd, p, (size_t)size, &got);
 	close(fd);
 	if (err) {
 		free(p);
@@ -112,17 +118,20 @@ out:
 	return err ? ipt_diag_err(diag, -err, 0, "%s: %s", name, strerror(-err)) : 0;
 }
 
-int ipt_file_map(const uint8_t **p, size_t *len, int dirfd, const char *name, struct ipt_diag *diag)
+int ipt_file_map(const uint8_t **p, size_t *len, int dirfd, const char *name, unsigned int flags,
+		 struct ipt_diag *diag)
 {
-	struct stat st;
+	bool cow = flags & IPT_FILE_COW;
+	uint64_t size = 0;
 	void *m = NULL;
 	int fd = -1, err;
 
-	err = open_regular(&fd, &st, dirfd, name, diag);
+	err = ipt_file_open(&fd, &size, dirfd, name, flags, diag);
 	if (err)
 		return err;
-	if (st.st_size > 0) {
-		m = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (size) {
+		m = mmap(NULL, (size_t)size, PROT_READ | (cow ? PROT_WRITE : 0),
+			 MAP_PRIVATE | (cow ? MAP_NORESERVE : 0), fd, 0);
 		if (m == MAP_FAILED)
 			err = -errno;
 	}
@@ -130,7 +139,7 @@ int ipt_file_map(const uint8_t **p, size_t *len, int dirfd, const char *name, st
 	if (err)
 		return ipt_diag_err(diag, -err, 0, "%s: %s", name, strerror(-err));
 	*p = m;
-	*len = (size_t)st.st_size;
+	*len = (size_t)size;
 	return 0;
 }
 

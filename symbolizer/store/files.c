@@ -10,24 +10,6 @@
 
 #include "internal.h"
 
-int ipt_store_open_file(int *out, uint64_t *size, int dirfd, const char *name)
-{
-	struct stat st;
-	int fd;
-
-	/* O_NONBLOCK: a fifo in place of a file must not hang us. */
-	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return errno == ELOOP ? -IPT_E_UNSAFE : -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0) {
-		close(fd);
-		return -IPT_E_UNSAFE;
-	}
-	*out = fd;
-	*size = (uint64_t)st.st_size;
-	return 0;
-}
-
 int ipt_store_open_dir(int *fd, int dirfd, const char *name)
 {
 	int f = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -35,65 +17,6 @@ int ipt_store_open_dir(int *fd, int dirfd, const char *name)
 	if (f < 0)
 		return errno == ELOOP ? -IPT_E_UNSAFE : -errno;
 	*fd = f;
-	return 0;
-}
-
-static size_t read_upto(int fd, uint8_t *p, size_t n)
-{
-	size_t got = 0;
-
-	while (got < n) {
-		ssize_t r = read(fd, p + got, n - got);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r <= 0)
-			break;
-		got += (size_t)r;
-	}
-	return got;
-}
-
-int ipt_store_read_file(uint8_t **data, size_t *len, int dirfd, const char *name, size_t max,
-			struct ipt_diag *diag)
-{
-	uint64_t size;
-	int fd, err;
-
-	err = ipt_store_open_file(&fd, &size, dirfd, name);
-	if (err)
-		return ipt_diag_err(diag, -err, 0, "%s: %s", name, ipt_strerror(err));
-	if (size > max) {
-		close(fd);
-		return ipt_diag_err(diag, IPT_E_LIMIT, 0, "%s: %llu bytes, at most %zu are read",
-				    name, (unsigned long long)size, max);
-	}
-	*data = ipt_xcalloc((size_t)size + 1, 1);
-	*len = read_upto(fd, *data, (size_t)size);
-	close(fd);
-	return 0;
-}
-
-int ipt_store_map_file(uint8_t **p, size_t *len, int dirfd, const char *name, bool writable)
-{
-	uint64_t size = 0;
-	void *m = NULL;
-	int fd = -1, err;
-
-	err = ipt_store_open_file(&fd, &size, dirfd, name);
-	if (err)
-		return err;
-	if (size) {
-		m = mmap(NULL, (size_t)size, PROT_READ | (writable ? PROT_WRITE : 0),
-			 MAP_PRIVATE | (writable ? MAP_NORESERVE : 0), fd, 0);
-		if (m == MAP_FAILED)
-			err = -errno;
-	}
-	close(fd);
-	if (err)
-		return err;
-	*p = m;
-	*len = (size_t)size;
 	return 0;
 }
 
@@ -151,23 +74,25 @@ static bool is_empty(int dirfd)
 static bool is_trace(int dirfd)
 {
 	struct ipt_manifest man;
+	const uint8_t *sb;
 	uint8_t *p;
 	size_t n;
 	int err;
 
-	if (!ipt_store_read_file(&p, &n, dirfd, IPT_NAME_MANIFEST, IPT_STORE_MAX_MANIFEST, NULL)) {
+	if (!ipt_file_read(&p, &n, dirfd, IPT_NAME_MANIFEST, IPT_STORE_MAX_MANIFEST, IPT_FILE_PLAIN,
+			   NULL)) {
 		ipt_manifest_init(&man);
 		err = ipt_manifest_parse(&man, p, n, NULL);
 		ipt_manifest_fini(&man);
 		free(p);
 		return !err || err == -IPT_E_VERSION;
 	}
-	err = ipt_store_map_file(&p, &n, dirfd, IPT_NAME_SIDEBAND, false);
+	err = ipt_file_map(&sb, &n, dirfd, IPT_NAME_SIDEBAND, IPT_FILE_PLAIN, NULL);
 	if (!err) {
-		struct ipt_cur c = ipt_cur_make(p, n);
+		struct ipt_cur c = ipt_cur_make(sb, n);
 
 		err = n ? ipt_sb_file_head(&c, NULL) : -EINVAL;
-		ipt_file_unmap(p, n);
+		ipt_file_unmap(sb, n);
 	}
 	return !err;
 }

@@ -36,13 +36,7 @@ bool ipt_name_is_ours(const char *sub, const char *name);
 
 /* --- files that nobody is trusted with (files.c) --- */
 
-/* Open a regular file without following links or waiting for a fifo. 0 or -errno; -IPT_E_UNSAFE. */
-int ipt_store_open_file(int *fd, uint64_t *size, int dirfd, const char *name);
 int ipt_store_open_dir(int *fd, int dirfd, const char *name);
-int ipt_store_read_file(uint8_t **data, size_t *len, int dirfd, const char *name, size_t max,
-			struct ipt_diag *diag);
-/* Map @len bytes from the start of a file, private; @writable for a copy on write. */
-int ipt_store_map_file(uint8_t **p, size_t *len, int dirfd, const char *name, bool writable);
 /* Make a directory for a new trace, as struct ipt_writer_cfg says. */
 int ipt_store_make_dir(int *fd, bool *made, const char *dir, bool force, struct ipt_diag *diag);
 /* Delete what a trace directory holds; nothing when it holds anything else (-ENOTEMPTY). */
@@ -150,8 +144,8 @@ struct ipt_store_thread {
 	bool zstd, present;
 	const char *why; /* what is wrong with the end of the file, or NULL */
 	uint64_t file_bytes;
-	uint8_t *map; /* owned */
-	size_t n_map; /* bytes of map, from mmap */
+	const uint8_t *map; /* owned */
+	size_t n_map;       /* bytes of map, from mmap */
 	const uint8_t *pt;
 	size_t n_pt;
 	bool loaded;
@@ -161,7 +155,7 @@ struct ipt_store_image {
 	uint8_t id[IPT_IMAGE_ID_LEN];
 	struct ipt_store_image *next;
 	char name[IPT_NAME_MAX];
-	uint8_t *map; /* owned */
+	const uint8_t *map; /* owned */
 	size_t n_map;
 	bool checked;
 };
@@ -171,7 +165,7 @@ struct ipt_store {
 	int dirfd, threads_fd, images_fd;
 	struct ipt_manifest man;
 	struct ipt_model model;
-	uint8_t *sb; /* private map of the sideband: owned */
+	const uint8_t *sb; /* private map of the sideband: owned */
 	size_t n_sb;
 	IPT_VEC(struct ipt_rec) recs;
 	struct ipt_store_thread *pt; /* owned; one for each of model.threads */

@@ -196,7 +196,7 @@ static void add_module(struct import *im, const struct ipt_lldb_module *lm)
 	const char *why;
 	size_t n;
 
-	if (ipt_file_map(&p, &n, im->dirfd, file, &d)) {
+	if (ipt_file_map(&p, &n, im->dirfd, file, 0, &d)) {
 		ipt_diag_warn(im->diag, "module %s; its code is not in the trace", d.text);
 		return;
 	}
@@ -223,7 +223,7 @@ static int add_thread(struct import *im, const struct ipt_lldb_process *p, size_
 	size_t n;
 	int err;
 
-	err = ipt_file_map(&pt, &n, im->dirfd, lt->trace, im->diag);
+	err = ipt_file_map(&pt, &n, im->dirfd, lt->trace, 0, im->diag);
 	if (err)
 		return err;
 	t = ipt_writer_thread(im->w, (pid_t)p->pid, (pid_t)lt->tid, &start, comm, 0);
@@ -260,7 +260,7 @@ static int check_files(const struct ipt_lldb *b, int dirfd, struct ipt_diag *dia
 			struct ipt_diag d = {0};
 			const uint8_t *pt;
 			size_t n;
-			int err = ipt_file_map(&pt, &n, dirfd, p->threads.v[k].trace, &d);
+			int err = ipt_file_map(&pt, &n, dirfd, p->threads.v[k].trace, 0, &d);
 
 			if (err)
 				return ipt_diag_err(diag, -err, 0,
@@ -322,7 +322,7 @@ int ipt_import_lldb(const char *path, const struct ipt_writer_cfg *cfg, struct i
 	err = open_bundle(&dirfd, &json, path, diag);
 	if (err)
 		return err;
-	err = ipt_file_read(&p, &n, dirfd, json, MAX_JSON, diag);
+	err = ipt_file_read(&p, &n, dirfd, json, MAX_JSON, 0, diag);
 	if (!err) {
 		err = ipt_lldb_parse(&b, p, n, &d);
 		if (!err)

@@ -58,8 +58,8 @@ static int read_manifest(struct ipt_store *st, struct ipt_diag *diag)
 
 	if (fstatat(st->dirfd, IPT_NAME_MANIFEST, &sb, AT_SYMLINK_NOFOLLOW) < 0)
 		return ipt_diag_err(diag, IPT_E_NOTTRACE, 0, "%s: no " IPT_NAME_MANIFEST, st->dir);
-	err = ipt_store_read_file(&p, &n, st->dirfd, IPT_NAME_MANIFEST, IPT_STORE_MAX_MANIFEST,
-				  diag);
+	err = ipt_file_read(&p, &n, st->dirfd, IPT_NAME_MANIFEST, IPT_STORE_MAX_MANIFEST,
+			    IPT_FILE_PLAIN, diag);
 	if (err)
 		return err;
 	err = ipt_manifest_parse(&st->man, p, n, diag);
@@ -76,7 +76,8 @@ static int read_sideband(struct ipt_store *st, struct ipt_diag *diag)
 	struct ipt_rec r = {0};
 	int err;
 
-	err = ipt_store_map_file(&st->sb, &st->n_sb, st->dirfd, IPT_NAME_SIDEBAND, true);
+	err = ipt_file_map(&st->sb, &st->n_sb, st->dirfd, IPT_NAME_SIDEBAND,
+			   IPT_FILE_PLAIN | IPT_FILE_COW, NULL);
 	if (err)
 		return ipt_diag_err(diag, -err, 0, "%s/" IPT_NAME_SIDEBAND ": %s", st->dir,
 				    ipt_strerror(err));
@@ -118,10 +119,10 @@ static int read_sideband(struct ipt_store *st, struct ipt_diag *diag)
 
 static void find_plain(struct ipt_store_thread *pt, struct ipt_thread_info *t, int dirfd)
 {
-	uint64_t size;
-	int fd, err;
+	uint64_t size = 0;
+	int fd = -1, err;
 
-	err = ipt_store_open_file(&fd, &size, dirfd, pt->pt_name);
+	err = ipt_file_open(&fd, &size, dirfd, pt->pt_name, IPT_FILE_PLAIN, NULL);
 	pt->present = !err;
 	if (err) {
 		pt->why = ipt_strerror(err);
@@ -133,10 +134,10 @@ static void find_plain(struct ipt_store_thread *pt, struct ipt_thread_info *t, i
 
 static void find_packed(struct ipt_store_thread *pt, struct ipt_thread_info *t, int dirfd)
 {
-	uint8_t *p = NULL;
+	const uint8_t *p = NULL;
 	size_t n = 0, whole;
 
-	if (ipt_store_map_file(&p, &n, dirfd, pt->pt_name, false))
+	if (ipt_file_map(&p, &n, dirfd, pt->pt_name, IPT_FILE_PLAIN, NULL))
 		return;
 	pt->present = true;
 	ipt_zpt_scan(p, n, &whole, &t->pt_bytes, &pt->why);
@@ -214,8 +215,8 @@ static void clamp_positions(struct ipt_store *st, const struct ipt_rec *r, struc
 	struct ipt_sb_pos pos;
 
 	for (;;) {
-		/* The sideband is mapped private and writable, for this. */
-		uint8_t *at = st->sb + (c.pos - st->sb);
+		/* The sideband is mapped as a copy that may be written, for this. */
+		uint8_t *at = (uint8_t *)(uintptr_t)c.pos;
 
 		if (!ipt_rec_pos_next(&c, &pos))
 			return;
@@ -389,7 +390,7 @@ static int load_pt(struct ipt_store *st, struct ipt_store_thread *pt, uint64_t b
 	const char *name = pt->pt_name + strlen(IPT_NAME_THREADS "/");
 	int err;
 
-	err = ipt_store_map_file(&pt->map, &pt->n_map, st->threads_fd, name, false);
+	err = ipt_file_map(&pt->map, &pt->n_map, st->threads_fd, name, IPT_FILE_PLAIN, NULL);
 	if (err)
 		return err;
 	if (pt->zstd)
@@ -455,8 +456,8 @@ int ipt_store_image(struct ipt_store *st, const uint8_t id[IPT_IMAGE_ID_LEN], co
 	if (!im)
 		return ipt_diag_err(diag, IPT_E_NOCODE, 0, "no such image in " IPT_NAME_IMAGES);
 	if (!im->map)
-		err = ipt_store_map_file(&im->map, &im->n_map, st->images_fd,
-					 im->name + strlen(IPT_NAME_IMAGES "/"), false);
+		err = ipt_file_map(&im->map, &im->n_map, st->images_fd,
+				   im->name + strlen(IPT_NAME_IMAGES "/"), IPT_FILE_PLAIN, NULL);
 	if (err)
 		return ipt_diag_err(diag, -err, 0, "%s: %s", im->name, ipt_strerror(err));
 	if (!im->checked) {

@@ -49,17 +49,17 @@ START_TEST(a_replaced_file_reads_back_and_leaves_no_other)
 
 	ck_assert_int_eq(ipt_file_replace(fd, "f", "one", 3, &diag), 0);
 	ck_assert_int_eq(ipt_file_replace(fd, "f", "second", 6, &diag), 0);
-	ck_assert_int_eq(ipt_file_read(&data, &len, fd, "f", 100, &diag), 0);
+	ck_assert_int_eq(ipt_file_read(&data, &len, fd, "f", 100, 0, &diag), 0);
 	ck_assert_uint_eq(len, 6);
 	ck_assert_str_eq((char *)data, "second");
 	free(data);
-	ck_assert_int_eq(ipt_file_map(&map, &len, fd, "f", &diag), 0);
+	ck_assert_int_eq(ipt_file_map(&map, &len, fd, "f", 0, &diag), 0);
 	ck_assert_uint_eq(len, 6);
 	ck_assert_mem_eq(map, "second", 6);
 	ipt_file_unmap(map, len);
-	ck_assert_int_eq(ipt_file_read(&data, &len, fd, "f", 5, &diag), -IPT_E_LIMIT);
+	ck_assert_int_eq(ipt_file_read(&data, &len, fd, "f", 5, 0, &diag), -IPT_E_LIMIT);
 	ck_assert_int_eq(ipt_file_replace(fd, "empty", "", 0, &diag), 0);
-	ck_assert_int_eq(ipt_file_map(&map, &len, fd, "empty", &diag), 0);
+	ck_assert_int_eq(ipt_file_map(&map, &len, fd, "empty", 0, &diag), 0);
 	ck_assert_ptr_null(map);
 	ck_assert_int_eq(unlinkat(fd, "empty", 0), 0);
 	ck_assert_int_eq(unlinkat(fd, "f", 0), 0);
@@ -77,10 +77,10 @@ START_TEST(what_is_no_regular_file_is_refused_at_once)
 	size_t len;
 
 	ck_assert_int_eq(mkfifoat(fd, "fifo", 0600), 0);
-	ck_assert_int_eq(ipt_file_read(&data, &len, fd, "fifo", 100, &diag), -EINVAL);
-	ck_assert_int_eq(ipt_file_read(&data, &len, fd, "none", 100, &diag), -ENOENT);
+	ck_assert_int_eq(ipt_file_read(&data, &len, fd, "fifo", 100, 0, &diag), -EINVAL);
+	ck_assert_int_eq(ipt_file_read(&data, &len, fd, "none", 100, 0, &diag), -ENOENT);
 	ck_assert_int_eq(diag.code, ENOENT);
-	ck_assert_int_eq(ipt_file_read(&data, &len, fd, ".", 100, &diag), -EINVAL);
+	ck_assert_int_eq(ipt_file_read(&data, &len, fd, ".", 100, 0, &diag), -EINVAL);
 	ck_assert_ptr_null(data);
 	unlinkat(fd, "fifo", 0);
 	close(fd);

@@ -22,7 +22,7 @@ static bool open_data(void)
 
 	root = open(name, O_RDONLY | O_DIRECTORY);
 	free(name);
-	if (root < 0 || ipt_file_read(&text, &n, root, "manifest.json", 64 << 20, NULL))
+	if (root < 0 || ipt_file_read(&text, &n, root, "manifest.json", 64 << 20, 0, NULL))
 		return false;
 	/* Some integers are beyond 63 bits. */
 	manifest = json_loadb((char *)text, n, JSON_DECODE_INT_AS_REAL, NULL);
@@ -68,7 +68,8 @@ static void map_images(struct scene *s, const json_t *set)
 		uint8_t *p;
 		size_t n;
 
-		ck_assert_int_eq(ipt_file_read(&p, &n, root, str(img, "file"), 256 << 20, NULL), 0);
+		ck_assert_int_eq(ipt_file_read(&p, &n, root, str(img, "file"), 256 << 20, 0, NULL),
+				 0);
 		if (!strcmp(str(img, "kind"), "elf"))
 			map_elf(s, p, n, hex(img, "load"), str(img, "file"));
 		else
@@ -106,7 +107,7 @@ static void make(struct scene *s, const json_t *set)
 		(uint32_t)json_number_value(json_object_get(timing, "cpuid_0x15_ebx"));
 	scene_begin(s, &info);
 	map_images(s, set);
-	ck_assert_int_eq(ipt_file_read(&pt, &n, root, str(set, "pt"), 256 << 20, NULL), 0);
+	ck_assert_int_eq(ipt_file_read(&pt, &n, root, str(set, "pt"), 256 << 20, 0, NULL), 0);
 	ipt_wthread_pt(s->t, pt, n);
 	free(pt);
 	scene_finish(s);

@@ -22,7 +22,7 @@ static bool open_data(void)
 
 	root = open(name, O_RDONLY | O_DIRECTORY);
 	free(name);
-	if (root < 0 || ipt_file_read(&text, &n, root, "manifest.json", 64 << 20, &diag))
+	if (root < 0 || ipt_file_read(&text, &n, root, "manifest.json", 64 << 20, 0, &diag))
 		return false;
 	/* some of its numbers are beyond 63 bits */
 	manifest = json_loadb((char *)text, n, JSON_DECODE_INT_AS_REAL, NULL);
@@ -97,7 +97,8 @@ START_TEST(every_packet_is_as_libipt_and_the_manifest_have_it)
 		size_t n = 0, pos = 0;
 
 		ck_assert_int_eq(ipt_file_map(&p, &n, root,
-					      json_string_value(json_object_get(set, "pt")), &diag),
+					      json_string_value(json_object_get(set, "pt")), 0,
+					      &diag),
 				 0);
 		ck_assert_int_eq(ipt_psb_next(p, n, &pos), 0);
 		compare(p, ipt_min_u64(n, strtoull(end, NULL, 16)), pos, counts);

@@ -123,7 +123,7 @@ static uint8_t *slurp(const char *path, size_t *n)
 {
 	uint8_t *p;
 
-	ck_assert_int_eq(ipt_file_read(&p, n, AT_FDCWD, path, 1 << 20, NULL), 0);
+	ck_assert_int_eq(ipt_file_read(&p, n, AT_FDCWD, path, 1 << 20, 0, NULL), 0);
 	return p;
 }
 
