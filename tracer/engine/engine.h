@@ -130,9 +130,10 @@ struct ipt_engine_ops {
 
 extern const struct ipt_engine_ops ipt_engine_step;
 
+/* Mode of the code that a stopped thread is in; 16-bit segments pass for 32-bit ones. */
+enum ipt_xmode ipt_step_mode(const struct user_regs_struct *regs);
 /* Take the trap flag that stepping left in the saved flags (r11) of a thread inside a syscall out
- * of @regs. True when
- * @regs changed. Also for children that are let go. */
+ * of @regs. True when @regs changed. Also for children that are let go. */
 bool ipt_step_clean_regs(struct user_regs_struct *regs);
 
 #endif

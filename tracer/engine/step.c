@@ -61,7 +61,7 @@ static void thread_free(struct ipt_ethread *t)
 	free(t);
 }
 
-static enum ipt_xmode mode_of(const struct user_regs_struct *r)
+enum ipt_xmode ipt_step_mode(const struct user_regs_struct *r)
 {
 	return r->cs == USER64_CS ? IPT_X64 : IPT_X32;
 }
@@ -76,7 +76,7 @@ static bool restart_due(const struct user_regs_struct *r)
 {
 	int64_t ax = (int64_t)r->rax;
 
-	if (r->cs != USER64_CS)
+	if (ipt_step_mode(r) != IPT_X64)
 		ax = (int32_t)r->rax;
 	return (int64_t)r->orig_rax >= 0 && ax >= KERNEL_RESTART_LO && ax <= KERNEL_RESTART_HI;
 }
@@ -86,7 +86,7 @@ bool ipt_step_clean_regs(struct user_regs_struct *r)
 	const uint64_t mask = ~(FLAG_TF | FLAG_RF);
 
 	/* SYSCALL saves the flags in r11, the trap flag of the stepping with them. */
-	if (r->cs != USER64_CS || !(r->r11 & FLAG_TF) || (r->eflags & FLAG_TF) ||
+	if (ipt_step_mode(r) != IPT_X64 || !(r->r11 & FLAG_TF) || (r->eflags & FLAG_TF) ||
 	    (r->r11 & mask) != (r->eflags & mask))
 		return false;
 	r->r11 &= ~FLAG_TF;
@@ -106,7 +106,7 @@ static int decode_at(struct ipt_ethread *t, struct ipt_insn *insn, uint64_t ip, 
 static void enable_at(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
 {
 	if (!ipt_ptgen_enabled(t->g))
-		ipt_ptgen_enable(t->g, ip, mode_of(&t->regs), tsc);
+		ipt_ptgen_enable(t->g, ip, ipt_step_mode(&t->regs), tsc);
 }
 
 static void end_async(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
@@ -131,7 +131,7 @@ static bool quiet_cycle(struct ipt_ethread *t, const struct ipt_insn *branch, ui
 		at = i.iclass == IPT_IC_OTHER ? at + i.len : i.target;
 		if (at == ip)
 			return true;
-		if (decode_at(t, &i, at, mode_of(&t->regs)) ||
+		if (decode_at(t, &i, at, ipt_step_mode(&t->regs)) ||
 		    (i.iclass != IPT_IC_OTHER && i.iclass != IPT_IC_JMP && i.iclass != IPT_IC_CALL))
 			return false;
 	}
@@ -216,12 +216,12 @@ static bool emit_shadow(struct ipt_ethread *t, uint64_t ip, const struct user_re
 	struct ipt_insn next;
 	uint64_t mid = ip + t->insn.len;
 
-	if (decode_at(t, &next, mid, mode_of(&t->regs)) ||
-	    !feasible(&next, mid, now->rip, mode_of(&t->regs)))
+	if (decode_at(t, &next, mid, ipt_step_mode(&t->regs)) ||
+	    !feasible(&next, mid, now->rip, ipt_step_mode(&t->regs)))
 		return false;
-	emit(t, &t->insn, ip, mid, mode_of(&t->regs), tsc);
+	emit(t, &t->insn, ip, mid, ipt_step_mode(&t->regs), tsc);
 	t->insn = next;
-	emit(t, &next, mid, now->rip, mode_of(now), tsc);
+	emit(t, &next, mid, now->rip, ipt_step_mode(now), tsc);
 	return true;
 }
 
@@ -234,14 +234,14 @@ static void diverted(struct ipt_ethread *t, uint64_t ip, uint64_t to,
 	end_async(t, ip, tsc);
 	if (now->rip == to)
 		return;
-	if (decode_at(t, &next, to, mode_of(&t->regs)) ||
-	    !feasible(&next, to, now->rip, mode_of(&t->regs))) {
+	if (decode_at(t, &next, to, ipt_step_mode(&t->regs)) ||
+	    !feasible(&next, to, now->rip, ipt_step_mode(&t->regs))) {
 		lost(t, ip, now->rip, tsc);
 		return;
 	}
 	enable_at(t, to, tsc);
 	t->insn = next;
-	emit(t, &next, to, now->rip, mode_of(now), tsc);
+	emit(t, &next, to, now->rip, ipt_step_mode(now), tsc);
 }
 
 /* A stop makes the kernel abort a restartable sequence when the thread goes on: nothing of the
@@ -275,11 +275,11 @@ static void executed(struct ipt_ethread *t, const struct user_regs_struct *now, 
 		 * first instruction of the fallback. */
 		diverted(t, ip, insn->target, now, tsc);
 		return;
-	} else if (!feasible(insn, ip, now->rip, mode_of(&t->regs))) {
+	} else if (!feasible(insn, ip, now->rip, ipt_step_mode(&t->regs))) {
 		lost(t, ip, now->rip, tsc);
 		return;
 	} else {
-		emit(t, insn, ip, now->rip, mode_of(now), tsc);
+		emit(t, insn, ip, now->rip, ipt_step_mode(now), tsc);
 	}
 	if (t->insn.sub == IPT_IS_PUSHF)
 		clean_pushed_flags(t, now);
@@ -297,7 +297,7 @@ static void ran_vsyscall(struct ipt_ethread *t, const struct user_regs_struct *n
 	end_async(t, t->regs.rip, tsc);
 	if (t->remote->read(t->host, t->regs.rsp, &ret, sizeof(ret)) || now->rip == ret)
 		return;
-	t->armed = decode_at(t, &t->insn, ret, mode_of(now)) == 0;
+	t->armed = decode_at(t, &t->insn, ret, ipt_step_mode(now)) == 0;
 	t->regs.rip = ret;
 	enable_at(t, ret, tsc);
 	executed(t, now, tsc);
@@ -320,7 +320,7 @@ static void emit_syscall(struct ipt_ethread *t, const struct ipt_insn *insn, uin
 			 const struct user_regs_struct *now, uint64_t tsc)
 {
 	enable_at(t, ip, tsc);
-	emit(t, insn, ip, now->rip, mode_of(now), tsc);
+	emit(t, insn, ip, now->rip, ipt_step_mode(now), tsc);
 	ipt_ptgen_disable(t->g, tsc);
 }
 
@@ -330,8 +330,8 @@ static bool ran_restart(struct ipt_ethread *t, const struct user_regs_struct *no
 	struct ipt_insn insn;
 	uint64_t ip = now->rip - 2;
 
-	if (ipt_ptgen_enabled(t->g) || decode_at(t, &insn, ip, mode_of(now)) || insn.len != 2 ||
-	    !is_syscall(&insn))
+	if (ipt_ptgen_enabled(t->g) || decode_at(t, &insn, ip, ipt_step_mode(now)) ||
+	    insn.len != 2 || !is_syscall(&insn))
 		return false;
 	emit_syscall(t, &insn, ip, now, tsc);
 	return true;
@@ -343,11 +343,11 @@ static bool ran_shadowed(struct ipt_ethread *t, const struct user_regs_struct *n
 	uint64_t ip = t->regs.rip, mid = ip + t->insn.len;
 	struct ipt_insn next;
 
-	if (t->insn.sub != IPT_IS_MOV_SS || decode_at(t, &next, mid, mode_of(&t->regs)) ||
+	if (t->insn.sub != IPT_IS_MOV_SS || decode_at(t, &next, mid, ipt_step_mode(&t->regs)) ||
 	    !is_syscall(&next))
 		return false;
 	enable_at(t, ip, tsc);
-	emit(t, &t->insn, ip, mid, mode_of(&t->regs), tsc);
+	emit(t, &t->insn, ip, mid, ipt_step_mode(&t->regs), tsc);
 	emit_syscall(t, &next, mid, now, tsc);
 	return true;
 }
@@ -446,7 +446,7 @@ static bool shadows_syscall(struct ipt_ethread *t)
 	struct ipt_insn next;
 
 	return t->insn.sub == IPT_IS_MOV_SS &&
-	       decode_at(t, &next, t->regs.rip + t->insn.len, mode_of(&t->regs)) == 0 &&
+	       decode_at(t, &next, t->regs.rip + t->insn.len, ipt_step_mode(&t->regs)) == 0 &&
 	       is_syscall(&next);
 }
 
@@ -464,13 +464,13 @@ static enum ipt_step_how resume(struct ipt_ethread *t, uint64_t tsc)
 
 	if (t->restart || t->in_syscall || t->armed)
 		return how_to(t);
-	t->armed = !in_vsyscall(r->rip) && decode_at(t, &t->insn, r->rip, mode_of(r)) == 0;
+	t->armed = !in_vsyscall(r->rip) && decode_at(t, &t->insn, r->rip, ipt_step_mode(r)) == 0;
 	t->rseq_abort = t->remote->rseq_abort ? t->remote->rseq_abort(t->host, r->rip) : 0;
 	if (t->signalled)
 		return how_to(t);
 	enable_at(t, r->rip, tsc);
 	if (t->armed && t->insn.sub == IPT_IS_INT3) {
-		emit(t, &t->insn, r->rip, r->rip + t->insn.len, mode_of(r), tsc);
+		emit(t, &t->insn, r->rip, r->rip + t->insn.len, ipt_step_mode(r), tsc);
 		ipt_ptgen_disable(t->g, tsc);
 		t->sync_done = true;
 	}

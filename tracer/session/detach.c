@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Letting threads go with nothing of the tracing left in them. */
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/ptrace.h>
 
 #include "session/priv.h"
-
-#ifndef TRAP_TRACE
-#define TRAP_TRACE 2
-#endif
 
 bool ipt_thr_step_trap_pending(const struct thr *t)
 {
@@ -27,12 +21,12 @@ bool ipt_thr_step_trap_pending(const struct thr *t)
 void ipt_thr_detach(struct thr *t, int sig)
 {
 	struct sess *s = t->sess;
-	struct ipt_stop stop = {.kind = IPT_STOP_EXIT, .regs = &t->regs, .tsc = ipt_sess_tsc()};
 
-	if (t->bt)
-		s->backend->stopped(t->bt, &stop);
+	ipt_thr_tell(t, IPT_STOP_EXIT, 0);
 	if (t->sig.set)
 		ipt_sess_write_signal(t, 0, false);
+	if (t->out)
+		ipt_thr_comm(t);
 	ipt_trap_restore(t);
 	ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)sig);
 	ipt_thr_end(t, 0, 1);
@@ -41,10 +35,6 @@ void ipt_thr_detach(struct thr *t, int sig)
 
 void ipt_sess_detach_all(struct sess *s)
 {
-	struct {
-		struct thr **v;
-		size_t n, cap;
-	} all = {0};
 	size_t it = 0;
 	uint64_t key;
 	void *v;
@@ -53,13 +43,7 @@ void ipt_sess_detach_all(struct sess *s)
 		return;
 	s->detaching = true;
 	ipt_place_free(s);
+	/* A stopped one is let go where its stop is handled; the rest come to a stop. */
 	while (ipt_u64map_next(&s->threads, &it, &key, &v))
-		*ipt_vec_push(&all) = v;
-	for (size_t i = 0; i < all.n; i++) {
-		/* A stopped one is let go where it is handled; the rest come to a stop. */
-		if (ptrace(PTRACE_INTERRUPT, all.v[i]->tid, NULL, NULL) < 0 && errno == ESRCH &&
-		    all.v[i]->state == THR_NEW)
-			continue;
-	}
-	ipt_vec_fini(&all);
+		ptrace(PTRACE_INTERRUPT, ((const struct thr *)v)->tid, NULL, NULL);
 }

@@ -23,6 +23,18 @@ static void open_step_log(struct thr *t)
 	free(name);
 }
 
+void ipt_thr_comm(struct thr *t)
+{
+	struct ipt_sb_head h = ipt_thr_head(t);
+	char comm[sizeof(t->comm)];
+
+	ipt_proc_comm(comm, sizeof(comm), t->tid);
+	if (!comm[0] || !strcmp(comm, t->comm))
+		return;
+	memcpy(t->comm, comm, sizeof(comm));
+	ipt_writer_record(t->sess->w, IPT_SB_COMM, &h, comm, strlen(comm) + 1);
+}
+
 static void write_stack(struct thr *t)
 {
 	struct ipt_sb_head h = ipt_thr_head(t);
@@ -40,7 +52,6 @@ static void write_stack(struct thr *t)
 void ipt_thr_open(struct thr *t)
 {
 	struct ipt_sb_thread_start start;
-	char comm[64];
 
 	if (!t->proc->begun)
 		t->start_flags |= IPT_SB_TF_LEADER;
@@ -50,21 +61,21 @@ void ipt_thr_open(struct thr *t)
 		.creator = t->creator,
 		.flags = t->start_flags,
 	};
-	ipt_proc_comm(comm, sizeof(comm), t->tid);
-	t->out = ipt_writer_thread(t->sess->w, t->proc->pid, t->tid, &start, comm, ipt_sess_tsc());
+	ipt_proc_comm(t->comm, sizeof(t->comm), t->tid);
+	t->out = ipt_writer_thread(t->sess->w, t->proc->pid, t->tid, &start, t->comm,
+				   ipt_sess_tsc());
 	open_step_log(t);
 }
 
 void ipt_thr_begin(struct thr *t)
 {
 	struct sess *s = t->sess;
-	struct ipt_stop stop = {.kind = IPT_STOP_OTHER, .regs = &t->regs, .tsc = ipt_sess_tsc()};
 	bool new_space;
 
 	if (!t->out)
 		ipt_thr_open(t);
 	new_space = (t->start_flags & (IPT_SB_TF_LEADER | IPT_SB_TF_FORKED)) == IPT_SB_TF_LEADER;
-	t->abi32 = t->regs.cs != 0x33;
+	t->abi32 = ipt_step_mode(&t->regs) != IPT_X64;
 	t->bt = s->backend->thread_new(&s->bcfg, &ipt_remote, t, t->out);
 	if (new_space)
 		ipt_trap_begin(t);
@@ -73,7 +84,7 @@ void ipt_thr_begin(struct thr *t)
 	/* A thread that was made begins anew; a forked one goes on below its parent's calls. */
 	if (t->attached || (t->start_flags & IPT_SB_TF_FORKED))
 		write_stack(t);
-	s->backend->stopped(t->bt, &stop);
+	ipt_thr_tell(t, IPT_STOP_OTHER, 0);
 }
 
 void ipt_thr_end(struct thr *t, int status, uint32_t flags)
@@ -134,9 +145,8 @@ static void write_exec(struct thr *t, pid_t old_tid)
 	struct ipt_sb_exec ex = {
 		.old_tid = old_tid == t->tid ? 0 : (uint32_t)old_tid,
 		.n_path = (uint32_t)strlen(exe) + 1,
-		.bits = t->regs.cs == 0x33 ? 64 : 32,
+		.bits = ipt_step_mode(&t->regs) == IPT_X64 ? 64 : 32,
 	};
-	char comm[64];
 
 	read_cmdline(&argv, t->tid);
 	ex.n_argv = (uint32_t)argv.len;
@@ -144,8 +154,6 @@ static void write_exec(struct thr *t, pid_t old_tid)
 	ipt_buf_append(&b, exe, ex.n_path);
 	ipt_buf_append(&b, argv.data, argv.len);
 	ipt_writer_record(t->sess->w, IPT_SB_EXEC, &h, b.data, b.len);
-	ipt_proc_comm(comm, sizeof(comm), t->tid);
-	ipt_writer_record(t->sess->w, IPT_SB_COMM, &h, comm, strlen(comm) + 1);
 	ipt_buf_fini(&b);
 	ipt_buf_fini(&argv);
 	free(exe);
@@ -165,14 +173,14 @@ static void end_siblings(struct thr *t, pid_t old_tid)
 
 void ipt_thr_exec(struct thr *t, pid_t old_tid)
 {
-	struct ipt_stop stop = {.kind = IPT_STOP_EXEC, .regs = &t->regs, .tsc = ipt_sess_tsc()};
 	struct aspace *as = t->proc->as;
 
 	end_siblings(t, old_tid);
 	t->sig.set = false;
-	t->sess->backend->stopped(t->bt, &stop);
+	ipt_thr_tell(t, IPT_STOP_EXEC, 0);
 	t->proc->as = ipt_aspace_new();
 	ipt_aspace_put(as);
 	write_exec(t, old_tid);
+	ipt_thr_comm(t);
 	ipt_sess_fresh_maps(t);
 }

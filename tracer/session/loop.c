@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The keeper's loop: wait for a stop, say what it was, act on it, resume. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/time.h>
@@ -9,10 +8,6 @@
 #include <unistd.h>
 
 #include "session/priv.h"
-
-#ifndef TRAP_TRACE
-#define TRAP_TRACE 2
-#endif
 
 static volatile sig_atomic_t ticked;
 
@@ -70,7 +65,7 @@ static enum ipt_resume how_to(struct thr *t, int sig)
 }
 
 /* Resume, or let go when the recording ends. The thread may be gone afterwards. */
-static void resume(struct thr *t, int sig)
+void ipt_thr_resume(struct thr *t, int sig)
 {
 	static const int requests[] = {
 		[IPT_RESUME_STEP] = PTRACE_SINGLESTEP,
@@ -98,7 +93,7 @@ static void resume(struct thr *t, int sig)
 	ptrace(requests[how], t->tid, NULL, (void *)(long)sig);
 }
 
-static void tell(struct thr *t, enum ipt_stop_kind kind, int sig)
+void ipt_thr_tell(struct thr *t, enum ipt_stop_kind kind, int sig)
 {
 	struct ipt_stop stop = {.kind = kind, .sig = sig, .regs = &t->regs, .tsc = ipt_sess_tsc()};
 
@@ -106,102 +101,14 @@ static void tell(struct thr *t, enum ipt_stop_kind kind, int sig)
 		t->sess->backend->stopped(t->bt, &stop);
 }
 
-/* --- births --- */
-
-static enum ipt_sb_fork_kind fork_kind(int event, bool thread)
-{
-	if (thread)
-		return IPT_SB_FORK_THREAD;
-	return event == PTRACE_EVENT_VFORK  ? IPT_SB_FORK_VFORK
-	       : event == PTRACE_EVENT_FORK ? IPT_SB_FORK_FORK
-					    : IPT_SB_FORK_CLONE;
-}
-
-static struct thr *make_child(struct thr *t, pid_t tid, pid_t tgid, int event)
-{
-	struct sess *s = t->sess;
-	bool thread = tgid == t->proc->pid;
-	bool shares =
-		thread || event == PTRACE_EVENT_VFORK || (t->clone_flags & 0x100 /* CLONE_VM */);
-	struct proc *p = t->proc;
-	struct thr *c;
-
-	if (!thread) {
-		struct aspace *as = shares ? ipt_aspace_get(p->as) : ipt_aspace_copy(p->as);
-
-		p = ipt_sess_add_proc(s, tgid, t->proc->pid, as);
-		p->trap_ignored = t->proc->trap_ignored;
-	}
-	c = ipt_sess_add_thr(s, tid, p);
-	c->state = THR_NEW;
-	c->creator = (uint32_t)t->tid;
-	c->start_ppid = p->ppid;
-	c->let_go = !thread && !s->opts->follow;
-	if (!thread)
-		c->start_flags = IPT_SB_TF_FORKED | (shares ? IPT_SB_TF_SHARES_VM : 0u);
-	return c;
-}
-
-static void first_stop(struct thr *t);
-
-static void on_birth(struct thr *t, int event)
-{
-	struct sess *s = t->sess;
-	unsigned long msg = 0;
-	struct ipt_sb_fork rec;
-	struct ipt_sb_head h;
-	struct thr *c;
-	long tgid;
-	pid_t tid;
-
-	if (ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &msg) < 0 || !t->out)
-		return;
-	tid = (pid_t)msg;
-	tgid = ipt_proc_status(tid, "Tgid");
-	if (tgid < 0)
-		tgid = t->clone_flags & 0x10000 /* CLONE_THREAD */ ? t->proc->pid : tid;
-	c = ipt_sess_thr(s, tid);
-	if (!c)
-		c = make_child(t, tid, (pid_t)tgid, event);
-	ipt_sysc_child(t, c);
-	if (!c->let_go && !c->out)
-		ipt_thr_open(c);
-	h = ipt_thr_head(t);
-	rec = (struct ipt_sb_fork){
-		.child_pid = (uint32_t)tgid,
-		.child_tid = (uint32_t)tid,
-		.child_gen = c->out ? ipt_wthread_gen(c->out) : UINT32_MAX,
-		.kind = fork_kind(event, tgid == t->proc->pid),
-	};
-	ipt_writer_record(s->w, IPT_SB_FORK, &h, &rec, sizeof(rec));
-	if (ipt_u64map_del(&s->early, (uint64_t)tid))
-		first_stop(c);
-}
-
-/* --- stops --- */
-
-static void first_stop(struct thr *t)
-{
-	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &t->regs) < 0)
-		return;
-	t->state = THR_STOPPED;
-	ipt_sysc_child_begins(t);
-	if (t->let_go) {
-		if (ipt_step_clean_regs(&t->regs))
-			ptrace(PTRACE_SETREGS, t->tid, NULL, &t->regs);
-	} else if (!t->bt) {
-		ipt_thr_begin(t);
-	}
-	resume(t, 0);
-}
-
 static void on_exit_event(struct thr *t)
 {
 	unsigned long status = 0;
 
 	ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &status);
-	tell(t, IPT_STOP_EXIT, 0);
+	ipt_thr_tell(t, IPT_STOP_EXIT, 0);
 	if (t->out) {
+		ipt_thr_comm(t);
 		ipt_sess_write_signal(t, 0, WIFSIGNALED((int)status));
 		if (t->sess->opts->syscalls && (t->regs.orig_rax == 60 || t->regs.orig_rax == 231))
 			ipt_sess_write_syscall(t, false);
@@ -225,7 +132,7 @@ static void on_exec(struct thr *t)
 	t->mask_known = t->trap_unblocked = t->trap_waits = t->renewing = false;
 	t->rseq_asked = false;
 	t->in_syscall = true;
-	resume(t, 0);
+	ipt_thr_resume(t, 0);
 }
 
 static bool is_stop_signal(int sig)
@@ -238,7 +145,8 @@ static void on_event_stop(struct thr *t, int sig)
 	struct sess *s = t->sess;
 
 	/* The stop of renew(): a handler's frame may have been made before it. */
-	tell(t, t->renewing && t->regs.rsp != t->renew_sp ? IPT_STOP_ENTRY : IPT_STOP_OTHER, 0);
+	ipt_thr_tell(t, t->renewing && t->regs.rsp != t->renew_sp ? IPT_STOP_ENTRY : IPT_STOP_OTHER,
+		     0);
 	if (s->detaching && ipt_thr_step_trap_pending(t)) {
 		ptrace(PTRACE_CONT, t->tid, NULL, NULL);
 		return;
@@ -248,7 +156,7 @@ static void on_event_stop(struct thr *t, int sig)
 		ptrace(PTRACE_LISTEN, t->tid, NULL, NULL);
 		return;
 	}
-	resume(t, 0);
+	ipt_thr_resume(t, 0);
 }
 
 /* INT1 gives the code of a step out of the kernel. */
@@ -295,15 +203,15 @@ static void on_signal(struct thr *t, int sig, const siginfo_t *si)
 {
 	if (t->sig.set)
 		ipt_sess_write_signal(t, 0, false); /* the one before had no handler */
-	tell(t, IPT_STOP_SIGNAL, sig);
+	ipt_thr_tell(t, IPT_STOP_SIGNAL, sig);
 	if (t->bt)
 		keep_signal(t, si);
-	resume(t, sig);
+	ipt_thr_resume(t, sig);
 }
 
 static void on_trap(struct thr *t, enum ipt_stop_kind kind, siginfo_t *si)
 {
-	tell(t, kind, 0);
+	ipt_thr_tell(t, kind, 0);
 	if (t->bt) {
 		if (t->sig.set)
 			ipt_sess_write_signal(t, kind == IPT_STOP_ENTRY ? t->regs.rip : 0, false);
@@ -314,7 +222,7 @@ static void on_trap(struct thr *t, enum ipt_stop_kind kind, siginfo_t *si)
 			return;
 		}
 	}
-	resume(t, 0);
+	ipt_thr_resume(t, 0);
 }
 
 static void on_signal_stop(struct thr *t, int sig)
@@ -330,8 +238,8 @@ static void on_signal_stop(struct thr *t, int sig)
 	if (kind != IPT_STOP_SIGNAL) {
 		on_trap(t, kind, &si);
 	} else if (t->bt && ipt_trap_hold(t, sig, &si)) {
-		tell(t, IPT_STOP_SIGNAL, sig);
-		resume(t, 0);
+		ipt_thr_tell(t, IPT_STOP_SIGNAL, sig);
+		ipt_thr_resume(t, 0);
 	} else {
 		on_signal(t, sig, &si);
 	}
@@ -361,14 +269,14 @@ static void on_stop(struct thr *t, int status)
 	case PTRACE_EVENT_CLONE:
 	case PTRACE_EVENT_FORK:
 	case PTRACE_EVENT_VFORK:
-		on_birth(t, event);
-		resume(t, 0);
+		ipt_birth_event(t, event);
+		ipt_thr_resume(t, 0);
 		break;
 	case PTRACE_EVENT_STOP:
 		if (!t->bt && t->out)
-			first_stop(t);
+			ipt_birth_first_stop(t);
 		else if (t->let_go)
-			first_stop(t);
+			ipt_birth_first_stop(t);
 		else
 			on_event_stop(t, sig);
 		break;
@@ -378,7 +286,7 @@ static void on_stop(struct thr *t, int status)
 		else
 			on_signal_stop(t, sig);
 		break;
-	default: resume(t, 0); break;
+	default: ipt_thr_resume(t, 0); break;
 	}
 }
 
@@ -387,7 +295,7 @@ static void on_end(struct thr *t, int status)
 	struct sess *s = t->sess;
 
 	if (t->state != THR_DEAD)
-		tell(t, IPT_STOP_EXIT, 0);
+		ipt_thr_tell(t, IPT_STOP_EXIT, 0);
 	if (t->tid == s->main_pid)
 		s->main_status = status;
 	ipt_thr_end(t, status, 0);
@@ -429,119 +337,6 @@ static void dispatch(struct sess *s, pid_t tid, int status)
 		on_stop(t, status);
 	else
 		on_end(t, status);
-}
-
-/* A child whose parent died before it could tell of it. It has not run yet: it is taken as one that
- * is attached to. */
-static void adopt_orphan(struct sess *s, pid_t tid)
-{
-	long tgid = ipt_proc_status(tid, "Tgid"), ppid = ipt_proc_status(tid, "PPid");
-	struct proc *p;
-	struct thr *t;
-
-	ipt_u64map_del(&s->early, (uint64_t)tid);
-	if (tgid < 0 || !s->w)
-		return;
-	p = ipt_sess_proc(s, (pid_t)tgid);
-	if (!p)
-		p = ipt_sess_add_proc(s, (pid_t)tgid, (pid_t)ppid, ipt_aspace_new());
-	t = ipt_sess_add_thr(s, tid, p);
-	t->start_ppid = (pid_t)ppid;
-	t->let_go = !p->begun && !s->opts->follow;
-	t->attached = !t->let_go;
-	t->start_flags = IPT_SB_TF_ATTACHED;
-	first_stop(t);
-}
-
-/* Those that have waited for @age ticks. */
-static void adopt_orphans(struct sess *s, unsigned int age)
-{
-	size_t it = 0;
-	uint64_t key;
-	void *v;
-
-	while (ipt_u64map_next(&s->early, &it, &key, &v)) {
-		if (s->ticks - ((uintptr_t)v - 1) >= age) {
-			adopt_orphan(s, (pid_t)key);
-			it = 0; /* the table changed */
-		}
-	}
-}
-
-/* --- the clock beside the stops --- */
-
-/* Threads that no request stops (a parent in vfork) are in a syscall, with all of theirs given
- * back: the kernel lets them go when we end. */
-static void leave_rest(struct sess *s)
-{
-	size_t it = 0;
-	uint64_t key;
-	void *v;
-
-	while (ipt_u64map_next(&s->threads, &it, &key, &v)) {
-		const struct thr *t = v;
-
-		bool untouched = t->state == THR_NEW && t->attached && !t->bt;
-
-		if (!untouched && (t->state != THR_RUNNING || !t->in_syscall || t->trap_unblocked))
-			return;
-	}
-	it = 0;
-	while (ipt_u64map_next(&s->threads, &it, &key, &v)) {
-		struct thr *t = v;
-
-		tell(t, IPT_STOP_EXIT, 0);
-		ipt_thr_end(t, 0, 1);
-	}
-	s->leave = true;
-}
-
-static void kill_targets(struct sess *s)
-{
-	size_t it = 0;
-	uint64_t key;
-	void *v;
-
-	while (ipt_u64map_next(&s->procs, &it, &key, &v))
-		kill(((const struct proc *)v)->pid, SIGKILL);
-}
-
-static void check_front(struct sess *s)
-{
-	struct pollfd p = {.fd = s->ctl, .events = POLLIN};
-	struct msg m;
-	int r;
-
-	if (s->detaching || poll(&p, 1, 0) <= 0)
-		return;
-	r = ipt_msg_recv(s->ctl, &m, false);
-	if (r == -EAGAIN || (r == 1 && m.type != MSG_STOP))
-		return;
-	if (r != 1 && s->opts->kill_on_exit) {
-		kill_targets(s);
-		return;
-	}
-	s->detached = true;
-	ipt_sess_detach_all(s);
-}
-
-static void tick(struct sess *s)
-{
-	ticked = 0;
-	s->ticks++;
-	check_front(s);
-	if (s->detaching && ++s->detach_ticks >= 4)
-		leave_rest(s);
-	if (!s->w)
-		return;
-	adopt_orphans(s, s->detaching ? 0 : 5);
-	ipt_writer_flush(s->w);
-	if (ipt_writer_error(s->w) && !s->detaching) {
-		s->disk_full = true;
-		ipt_sess_warn(s, "%s: %s; the program runs on untraced", s->dir,
-			      ipt_strerror(ipt_writer_error(s->w)));
-		ipt_sess_detach_all(s);
-	}
 }
 
 /* Stops taken from the kernel and not acted on yet. */
@@ -586,8 +381,10 @@ void ipt_sess_loop(struct sess *s)
 	while (!s->leave && collect(&b)) {
 		for (size_t i = 0; i < b.n; i++)
 			dispatch(s, b.v[i].tid, b.v[i].status);
-		if (ticked)
-			tick(s);
+		if (ticked) {
+			ticked = 0;
+			ipt_sess_tick(s);
+		}
 	}
 	every = (struct itimerval){0};
 	setitimer(ITIMER_REAL, &every, NULL);

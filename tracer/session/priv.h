@@ -117,6 +117,7 @@ struct thr {
 	struct ipt_bthread *bt;       /* owned */
 	struct user_regs_struct regs; /* at the last stop */
 	struct pending_signal sig;
+	char comm[64]; /* as last told */
 	uint32_t creator;
 	uint32_t start_flags;
 	pid_t start_ppid;
@@ -125,7 +126,6 @@ struct thr {
 	siginfo_t held;        /* the SIGTRAP that waits */
 	bool held_sent;        /* it was sent again without its data */
 	bool let_go;           /* a child that is not followed: detach at its first stop */
-	bool flush_trap;       /* detaching: one more step trap is on its way */
 	bool untraced_restore; /* CLONE_UNTRACED was taken out of the flags of the clone it makes */
 	uint64_t clone_flags;  /* of the clone it makes */
 	uint64_t child_flags;  /* CLONE_UNTRACED was taken out of its own copy of the flags: they */
@@ -204,6 +204,26 @@ void ipt_thr_begin(struct thr *t);
 /* It is gone: @status as wait(2), @flags of THREAD_EXIT. */
 void ipt_thr_end(struct thr *t, int status, uint32_t flags);
 void ipt_thr_exec(struct thr *t, pid_t old_tid);
+/* Record its name when it has another than last told. */
+void ipt_thr_comm(struct thr *t);
+
+/* --- new threads and processes (births.c) --- */
+
+/* A fork, vfork or clone event of @t. */
+void ipt_birth_event(struct thr *t, int event);
+/* The first stop of a thread that was made under trace. The thread may be gone afterwards. */
+void ipt_birth_first_stop(struct thr *t);
+/* Take those that stopped @age ticks ago and that nobody has told of. */
+void ipt_birth_adopt(struct sess *s, unsigned int age);
+
+/* --- stops (loop.c) and what is done beside them (tick.c) --- */
+
+void ipt_sess_loop(struct sess *s);
+/* Resume, or let go when the recording ends. The thread may be gone afterwards. */
+void ipt_thr_resume(struct thr *t, int sig);
+/* Tell the backend of a stop at the registers last read. */
+void ipt_thr_tell(struct thr *t, enum ipt_stop_kind kind, int sig);
+void ipt_sess_tick(struct sess *s);
 
 /* --- reaching a stopped thread (remote.c) --- */
 
@@ -242,7 +262,6 @@ int ipt_seize_child(struct sess *s, pid_t pid);                            /* se
 void ipt_sess_detach_all(struct sess *s);                                  /* detach.c */
 void ipt_thr_detach(struct thr *t, int sig);                               /* detach.c */
 bool ipt_thr_step_trap_pending(const struct thr *t);                       /* detach.c */
-void ipt_sess_loop(struct sess *s);                                        /* loop.c */
 void ipt_sess_warn(struct sess *s, const char *fmt, ...) IPT_PRINTF(2, 3); /* keeper.c */
 void ipt_sess_fail(struct sess *s, int code, const char *fmt, ...) IPT_PRINTF(3, 4);
 /* The keeper's main. Returns the process's exit status. */

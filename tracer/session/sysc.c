@@ -39,7 +39,7 @@ static bool is_syscall_insn(struct thr *t)
 	old = (code[0] == 0xcd && code[1] == 0x80) || (code[0] == 0x0f && code[1] == 0x34);
 	if (!old && !(code[0] == 0x0f && code[1] == 0x05))
 		return false;
-	t->abi32 = old || t->regs.cs != 0x33;
+	t->abi32 = old || ipt_step_mode(&t->regs) != IPT_X64;
 	return true;
 }
 
