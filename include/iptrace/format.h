@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define IPT_FORMAT_VERSION 1
+#define IPT_FORMAT_VERSION 2 /* since 2: IPT_SB_AT; a reader reads those before it, too */
 #define IPT_SB_MAGIC       0x31425345434152ull /* "RACESB1\0" in file order */
 #define IPT_SB_MAX_REC     (16u << 20)         /* bytes of the largest record */
 
@@ -40,6 +40,7 @@ enum ipt_sb_type {
 	IPT_SB_MARK = 14,    /* text */
 	IPT_SB_STACK = 15,   /* struct ipt_sb_stack, return addresses (u64 each, innermost first) */
 	IPT_SB_PROC_EXIT = 16, /* struct ipt_sb_thread_exit: wait status of a process */
+	IPT_SB_AT = 17, /* struct ipt_sb_at: an earlier change of code begins for this thread */
 };
 
 enum ipt_sb_flags {
@@ -103,6 +104,13 @@ struct ipt_sb_pos {
 	uint64_t bound; /* TSC ticks; 0 with exact */
 	uint32_t flags; /* enum ipt_sb_flags */
 	uint32_t pad;
+};
+
+/* The MAP, UNMAP, PROTECT or CODE with this seq, which does not name the thread of this record's
+ * head, takes effect for it at the head's pt_off, as do all changes before it that it did not meet
+ * yet. */
+struct ipt_sb_at {
+	uint64_t seq;
 };
 
 enum ipt_sb_map_kind {
@@ -206,6 +214,7 @@ _Static_assert(sizeof(struct ipt_sb_thread_start) == 16, "format");
 _Static_assert(sizeof(struct ipt_sb_thread_exit) == 8, "format");
 _Static_assert(sizeof(struct ipt_sb_exec) == 16, "format");
 _Static_assert(sizeof(struct ipt_sb_pos) == 32, "format");
+_Static_assert(sizeof(struct ipt_sb_at) == 8, "format");
 _Static_assert(sizeof(struct ipt_sb_map) == 88, "format");
 _Static_assert(sizeof(struct ipt_sb_range) == 24, "format");
 _Static_assert(sizeof(struct ipt_sb_fork) == 16, "format");

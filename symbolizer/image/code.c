@@ -2,10 +2,11 @@
 /*
  * A thread's code in time: its epochs, and reads of the current one.
  *
- * Where a record says nothing of this thread, the change applies at the thread's next position that
- * is known, or at the end of its stream, and the epoch is not exact: what the thread ran before is
- * then read with the code it had when it was last seen. Positions that go back are taken as the
- * last one.
+ * A record names the thread, or an AT record that comes later does. Where none does, the change
+ * applies at the thread's next position that is known, or at the end of its stream: what the thread
+ * ran before is then read with the code it had when it was last seen. Such an epoch is not exact,
+ * except where the next position is that of an AT record, which speaks for all changes before its
+ * own. Positions that go back are taken as the last one.
  */
 #include <stdlib.h>
 
@@ -52,8 +53,19 @@ static struct state *state_at(struct ipt_code *c, uint64_t off, bool exact)
 	return n;
 }
 
-/* This thread's position for a record: false when the record does not say. */
-static bool position(const struct ipt_code *c, const struct ipt_rec *r, uint64_t *off, bool *exact)
+struct place {
+	uint64_t off;
+	bool exact;
+	bool all; /* it is that of all earlier changes which have none */
+};
+
+static struct place place_of(const struct ipt_sb_hdr *h, bool all)
+{
+	return (struct place){h->pt_off, !(h->flags & IPT_SB_F_BOUNDED), all};
+}
+
+/* This thread's position in a record itself: false when it does not say. */
+static bool named(const struct ipt_code *c, const struct ipt_rec *r, struct place *at)
 {
 	struct ipt_rec_map rm;
 	struct ipt_sb_range range;
@@ -61,8 +73,7 @@ static bool position(const struct ipt_code *c, const struct ipt_rec *r, uint64_t
 	struct ipt_cur pos;
 
 	if (r->h.tid == c->tid && r->h.gen == c->gen) {
-		*off = r->h.pt_off;
-		*exact = !(r->h.flags & IPT_SB_F_BOUNDED);
+		*at = place_of(&r->h, false);
 		return true;
 	}
 	if (r->h.type == IPT_SB_EXEC)
@@ -76,12 +87,24 @@ static bool position(const struct ipt_code *c, const struct ipt_rec *r, uint64_t
 	}
 	while (ipt_rec_pos_next(&pos, &p)) {
 		if (p.tid == c->tid && p.gen == c->gen) {
-			*off = p.pt_off;
-			*exact = !(p.flags & IPT_SB_F_BOUNDED);
+			*at = (struct place){p.pt_off, !(p.flags & IPT_SB_F_BOUNDED), false};
 			return true;
 		}
 	}
 	return false;
+}
+
+/* The same, or told later by an AT record. */
+static bool position(const struct ipt_code *c, const struct ipt_rec *r, struct place *at)
+{
+	const struct ipt_rec *later;
+
+	if (named(c, r, at))
+		return true;
+	later = ipt_store_at(c->im->st, r->h.seq, c->tid, c->gen);
+	if (later)
+		*at = place_of(&later->h, true);
+	return later != NULL;
 }
 
 static bool only_adds(const struct node *t, const struct change *ch)
@@ -101,24 +124,44 @@ static bool changes_nothing(const struct node *t, const struct change *ch)
 	return !ch->map[0] && !ipt_image_overlaps(t, ch->start, ch->end);
 }
 
+/* Index of the first change beyond @seq. */
+static size_t first_beyond(const struct space *s, uint64_t seq)
+{
+	size_t lo = 0, hi = s->changes.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->changes.v[mid].seq <= seq)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Apply changes @from to @to at one place. */
+static void apply_at(struct ipt_code *c, const struct space *s, size_t from, size_t to,
+		     uint64_t off, bool exact)
+{
+	struct state *st;
+
+	if (from >= to)
+		return;
+	st = state_at(c, off, exact);
+	for (; from < to; from++)
+		apply(c, st, &s->changes.v[from]);
+}
+
 /* Apply all changes of @s with first < seq < end. */
 static void run_space(struct ipt_code *c, const struct space *s, uint64_t first, uint64_t end)
 {
 	size_t wait = SIZE_MAX; /* first change that waits */
-	size_t i = 0, hi = s->changes.n;
+	size_t i;
 
-	while (i < hi) {
-		size_t mid = i + (hi - i) / 2;
-
-		if (s->changes.v[mid].seq <= first)
-			i = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; i < s->changes.n && s->changes.v[i].seq < end; i++) {
+	for (i = first_beyond(s, first); i < s->changes.n && s->changes.v[i].seq < end; i++) {
 		const struct change *ch = &s->changes.v[i];
-		uint64_t off;
-		bool exact;
+		struct place at;
 
 		if (wait == SIZE_MAX) {
 			if (changes_nothing(top(c)->root, ch))
@@ -128,26 +171,15 @@ static void run_space(struct ipt_code *c, const struct space *s, uint64_t first,
 				continue;
 			}
 		}
-		if (!position(c, ch->rec, &off, &exact)) {
-			if (wait == SIZE_MAX)
-				wait = i;
+		if (!position(c, ch->rec, &at)) {
+			wait = wait == SIZE_MAX ? i : wait;
 			continue;
 		}
-		if (wait != SIZE_MAX) {
-			struct state *st = state_at(c, off, false);
-
-			for (; wait < i; wait++)
-				apply(c, st, &s->changes.v[wait]);
-			wait = SIZE_MAX;
-		}
-		apply(c, state_at(c, off, exact), ch);
+		apply_at(c, s, wait, i, at.off, at.all && at.exact);
+		wait = SIZE_MAX;
+		apply_at(c, s, i, i + 1, at.off, at.exact);
 	}
-	if (wait != SIZE_MAX) {
-		struct state *st = state_at(c, c->pt_bytes, false);
-
-		for (; wait < i; wait++)
-			apply(c, st, &s->changes.v[wait]);
-	}
+	apply_at(c, s, wait, i, c->pt_bytes, false);
 }
 
 static const struct birth *find_birth(const struct ipt_images *im, uint64_t seq)
@@ -169,12 +201,11 @@ static const struct birth *find_birth(const struct ipt_images *im, uint64_t seq)
 static bool run_exec(struct ipt_code *c, const struct ipt_rec *exec)
 {
 	struct state *s;
-	uint64_t off;
-	bool exact;
+	struct place at;
 
-	if (!position(c, exec, &off, &exact))
+	if (!named(c, exec, &at))
 		return false;
-	s = state_at(c, off, exact);
+	s = state_at(c, at.off, at.exact);
 	s->root = NULL;
 	s->program++;
 	ipt_vec_push(&c->dirty);

@@ -6,8 +6,9 @@
  * Rules. The thread begins with what the sideband says of its process at its start_seq (a forked
  * process begins with its parent's maps). Each later change applies at the thread's own position
  * for it (its entry among the record's positions; the record's own pt_off when the thread is the
- * acting one). Changes that only add (the range held no code) may be applied early; all others
- * apply exactly at their position, which lies before a TIP.PGE.
+ * acting one; else that of an AT record for the change and the thread). Changes that only add (the
+ * range held no code) may be applied early; all others apply exactly at their position, which lies
+ * before a TIP.PGE.
  */
 #ifndef IPT_IMAGE_H
 #define IPT_IMAGE_H

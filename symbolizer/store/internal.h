@@ -69,6 +69,9 @@ uint32_t ipt_sb_check(const uint8_t *rec, size_t size);
 int ipt_sb_next(struct ipt_rec *out, struct ipt_cur *c, uint64_t want_seq, const char **why);
 /* Read and check the head of the file; moves the cursor to the first record. */
 int ipt_sb_file_head(struct ipt_cur *c, struct ipt_diag *diag);
+/* Can this program read a format of that version? */
+bool ipt_sb_version_ok(uint64_t version);
+bool ipt_sb_changes_code(unsigned type);
 /* Does the payload hold what its type asks for? NULL, or what is wrong. */
 const char *ipt_sb_fault(const struct ipt_rec *r);
 
@@ -168,11 +171,15 @@ struct ipt_store {
 	const uint8_t *sb; /* private map of the sideband: owned */
 	size_t n_sb;
 	IPT_VEC(struct ipt_rec) recs;
-	struct ipt_store_thread *pt; /* owned; one for each of model.threads */
-	struct ipt_u64map images;    /* low half of id to struct ipt_store_image (owned), chained */
+	IPT_VEC(const struct ipt_rec *) at; /* AT records by tid, gen, seq of the change, own seq */
+	struct ipt_store_thread *pt;        /* owned; one for each of model.threads */
+	struct ipt_u64map images; /* low half of id to struct ipt_store_image (owned), chained */
 	char salvaged[256];
 	uint64_t n_clamped; /* positions beyond a stream's end */
 	uint64_t first_clamped_seq;
 };
+
+/* Fill st->at from st->recs (at.c). */
+void ipt_store_sort_at(struct ipt_store *st);
 
 #endif

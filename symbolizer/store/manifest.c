@@ -509,9 +509,9 @@ int ipt_manifest_parse(struct ipt_manifest *m, const uint8_t *p, size_t n, struc
 	if (!json_is_string(format) || strcmp(json_string_value(format), "iptrace-trace"))
 		r.err = ipt_diag_err(diag, IPT_E_NOTTRACE, 0,
 				     IPT_NAME_MANIFEST ": not the manifest of a trace");
-	else if (get_u64(&r, root, "version", UINT64_MAX) != IPT_FORMAT_VERSION && !r.err)
+	else if (!ipt_sb_version_ok(get_u64(&r, root, "version", UINT64_MAX)) && !r.err)
 		r.err = ipt_diag_err(diag, IPT_E_VERSION, 0,
-				     IPT_NAME_MANIFEST ": this program reads version %u",
+				     IPT_NAME_MANIFEST ": this program reads versions 1 to %u",
 				     IPT_FORMAT_VERSION);
 	if (!r.err)
 		read_root(&r, root);

@@ -261,6 +261,7 @@ int ipt_store_open(struct ipt_store **out, const char *dir, struct ipt_diag *dia
 	}
 	find_streams(st);
 	clamp_all(st);
+	ipt_store_sort_at(st);
 	*out = st;
 	return 0;
 }
@@ -290,6 +291,7 @@ void ipt_store_close(struct ipt_store *st)
 	free(st->pt);
 	close_images(st);
 	ipt_file_unmap(st->sb, st->n_sb);
+	ipt_vec_fini(&st->at);
 	ipt_vec_fini(&st->recs);
 	ipt_model_fini(&st->model);
 	ipt_manifest_fini(&st->man);

@@ -24,6 +24,11 @@ uint32_t ipt_sb_check(const uint8_t *rec, size_t size)
 	return (uint32_t)XXH3_64bits_digest(&st);
 }
 
+bool ipt_sb_version_ok(uint64_t version)
+{
+	return version >= 1 && version <= IPT_FORMAT_VERSION;
+}
+
 int ipt_sb_file_head(struct ipt_cur *c, struct ipt_diag *diag)
 {
 	uint64_t magic = ipt_cur_u64(c);
@@ -32,9 +37,9 @@ int ipt_sb_file_head(struct ipt_cur *c, struct ipt_diag *diag)
 	ipt_cur_u32(c);
 	if (c->bad || magic != IPT_SB_MAGIC)
 		return ipt_diag_err(diag, IPT_E_BADREC, 0, IPT_NAME_SIDEBAND ": no header");
-	if (version != IPT_FORMAT_VERSION)
+	if (!ipt_sb_version_ok(version))
 		return ipt_diag_err(diag, IPT_E_VERSION, 8,
-				    IPT_NAME_SIDEBAND ": version %u, this program reads %u",
+				    IPT_NAME_SIDEBAND ": version %u, this program reads 1 to %u",
 				    version, IPT_FORMAT_VERSION);
 	if (hdr_size < sizeof(struct ipt_sb_file_hdr) || hdr_size % 8)
 		return ipt_diag_err(diag, IPT_E_BADREC, 10,
@@ -183,6 +188,7 @@ static size_t least_payload(unsigned type)
 	case IPT_SB_SYSCALL: return sizeof(struct ipt_sb_syscall);
 	case IPT_SB_GAP: return sizeof(struct ipt_sb_gap);
 	case IPT_SB_STACK: return sizeof(struct ipt_sb_stack);
+	case IPT_SB_AT: return sizeof(struct ipt_sb_at);
 	default: return 0;
 	}
 }

@@ -104,17 +104,23 @@ struct ipt_sb_head { /* what the writer cannot know of a record's header */
 	uint64_t tsc, pt_off, bound;
 };
 
-/* Append a record: header from @h, seq and check filled in, @payload padded to 8. */
-void ipt_writer_record(struct ipt_writer *w, enum ipt_sb_type type, const struct ipt_sb_head *h,
-		       const void *payload, size_t n);
+/* Append a record: header from @h, seq and check filled in, @payload padded to 8. Returns its seq;
+ * 0: it could not be kept. So do the three below. */
+uint64_t ipt_writer_record(struct ipt_writer *w, enum ipt_sb_type type, const struct ipt_sb_head *h,
+			   const void *payload, size_t n);
 /* MAP or CODE: sizes inside @m are filled in from the arguments. */
-void ipt_writer_map(struct ipt_writer *w, enum ipt_sb_type type, const struct ipt_sb_head *h,
-		    struct ipt_sb_map *m, const struct ipt_sb_pos *pos, size_t n_pos,
-		    const uint8_t *build_id, size_t n_build_id, const char *path);
+uint64_t ipt_writer_map(struct ipt_writer *w, enum ipt_sb_type type, const struct ipt_sb_head *h,
+			struct ipt_sb_map *m, const struct ipt_sb_pos *pos, size_t n_pos,
+			const uint8_t *build_id, size_t n_build_id, const char *path);
 /* UNMAP or PROTECT. */
-void ipt_writer_range(struct ipt_writer *w, enum ipt_sb_type type, const struct ipt_sb_head *h,
-		      uint64_t start, uint64_t end, uint32_t prot, const struct ipt_sb_pos *pos,
-		      size_t n_pos);
+uint64_t ipt_writer_range(struct ipt_writer *w, enum ipt_sb_type type, const struct ipt_sb_head *h,
+			  uint64_t start, uint64_t end, uint32_t prot, const struct ipt_sb_pos *pos,
+			  size_t n_pos);
+/* AT: the change with @seq (of the two above, which did not name it), and all that came before and
+ * have no position yet, take effect for the thread of @h at its pt_off. Nothing when @seq is 0. To
+ * be called before the PT from there on is appended; once is enough when a thread meets several
+ * changes at one place: for the last. Positions of a thread must not go back with rising @seq. */
+uint64_t ipt_writer_at(struct ipt_writer *w, const struct ipt_sb_head *h, uint64_t seq);
 /* GAP: also counts for the manifest. */
 void ipt_writer_gap(struct ipt_writer *w, const struct ipt_sb_head *h, const struct ipt_sb_gap *gap,
 		    const char *text);
@@ -196,6 +202,11 @@ int ipt_rec_map_parse(struct ipt_rec_map *out, const struct ipt_rec *r);
 /* Range of UNMAP and PROTECT; *pos for ipt_rec_pos_next. */
 int ipt_rec_range_parse(struct ipt_sb_range *out, struct ipt_cur *pos, const struct ipt_rec *r);
 bool ipt_rec_pos_next(struct ipt_cur *pos, struct ipt_sb_pos *out);
+/* The change that an AT record speaks of; 0: @r is no AT record. */
+uint64_t ipt_rec_at_seq(const struct ipt_rec *r);
+/* The AT record (the first) for change @seq and a thread; NULL when there is none. */
+const struct ipt_rec *ipt_store_at(const struct ipt_store *st, uint64_t seq, uint32_t tid,
+				   uint32_t gen);
 /* NUL-terminated text at @off of the payload; "" when there is none. */
 const char *ipt_rec_text(const struct ipt_rec *r, size_t off);
 

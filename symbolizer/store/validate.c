@@ -35,11 +35,28 @@ static void check_image(struct check *c, const uint8_t id[IPT_IMAGE_ID_LEN], uin
 		      (unsigned long long)seq);
 }
 
+/* An AT record may speak only of a change of code that came before it. */
+static const char *at_fault(const struct ipt_store *st, const struct ipt_rec *r)
+{
+	uint64_t seq = ipt_rec_at_seq(r);
+
+	if (r->h.type != IPT_SB_AT)
+		return NULL;
+	/* The records are numbered from 1 without holes. */
+	if (!seq || seq >= r->h.seq)
+		return "a position for no earlier record";
+	return ipt_sb_changes_code(st->recs.v[seq - 1].h.type)
+		       ? NULL
+		       : "a position for a record that changes no code";
+}
+
 static void check_record(struct check *c, const struct ipt_rec *r)
 {
 	const char *why = ipt_sb_fault(r);
 	struct ipt_rec_map map;
 
+	if (!why)
+		why = at_fault(c->st, r);
 	if (why)
 		fault(c, IPT_NAME_SIDEBAND ": record %llu: %s", (unsigned long long)r->h.seq, why);
 	else if (!ipt_rec_map_parse(&map, r))
@@ -49,12 +66,33 @@ static void check_record(struct check *c, const struct ipt_rec *r)
 		      (unsigned long long)r->h.seq, r->h.flags);
 }
 
+/* One thread meets each change once, and in their order. */
+static void check_at_order(struct check *c)
+{
+	for (size_t i = 1; i < c->st->at.n; i++) {
+		const struct ipt_rec *a = c->st->at.v[i - 1], *b = c->st->at.v[i];
+
+		if (a->h.tid != b->h.tid || a->h.gen != b->h.gen)
+			continue;
+		if (ipt_rec_at_seq(a) == ipt_rec_at_seq(b))
+			fault(c,
+			      IPT_NAME_SIDEBAND ": record %llu: a second position for one change",
+			      (unsigned long long)b->h.seq);
+		else if (b->h.pt_off < a->h.pt_off)
+			fault(c,
+			      IPT_NAME_SIDEBAND
+			      ": record %llu: position before that of an earlier change",
+			      (unsigned long long)b->h.seq);
+	}
+}
+
 static void check_records(struct check *c)
 {
 	const struct ipt_store *st = c->st;
 
 	for (size_t i = 0; i < st->recs.n; i++)
 		check_record(c, &st->recs.v[i]);
+	check_at_order(c);
 	if (st->n_clamped)
 		fault(c,
 		      IPT_NAME_SIDEBAND

@@ -38,8 +38,9 @@ struct ipt_writer {
 	struct ipt_manifest man;
 };
 
-/* Append a record; size, seq and check of @h are filled in (writer.c). */
-void ipt_writer_queue(struct ipt_writer *w, struct ipt_sb_hdr *h, const void *payload, size_t n);
+/* Append a record; size, seq and check of @h are filled in (writer.c). Its seq; 0: not kept. */
+uint64_t ipt_writer_queue(struct ipt_writer *w, struct ipt_sb_hdr *h, const void *payload,
+			  size_t n);
 void ipt_writer_start_record(struct ipt_writer *w, uint32_t pid, uint32_t tid, uint32_t gen,
 			     const struct ipt_sb_thread_start *start, const char *comm,
 			     uint64_t tsc);

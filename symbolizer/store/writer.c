@@ -225,7 +225,7 @@ int ipt_writer_flush(struct ipt_writer *w)
 	return w->error;
 }
 
-void ipt_writer_queue(struct ipt_writer *w, struct ipt_sb_hdr *h, const void *payload, size_t n)
+uint64_t ipt_writer_queue(struct ipt_writer *w, struct ipt_sb_hdr *h, const void *payload, size_t n)
 {
 	static const uint8_t zero[8];
 	size_t padded = (n + 7) & ~(size_t)7, at = w->sb.len;
@@ -242,7 +242,7 @@ void ipt_writer_queue(struct ipt_writer *w, struct ipt_sb_hdr *h, const void *pa
 	if (w->sb_error || (w->disk_full && (!last_words || w->sb_room < h->size)) ||
 	    n > IPT_SB_MAX_REC - sizeof(*h)) {
 		w->man.lost_records++;
-		return;
+		return 0;
 	}
 	if (w->disk_full)
 		w->sb_room -= h->size;
@@ -254,9 +254,11 @@ void ipt_writer_queue(struct ipt_writer *w, struct ipt_sb_hdr *h, const void *pa
 	check = ipt_sb_check(w->sb.data + at, h->size);
 	memcpy(w->sb.data + at + offsetof(struct ipt_sb_hdr, check), &check, sizeof(check));
 	w->sb_pending++;
-	w->sb_maps |= h->type >= IPT_SB_EXEC && h->type <= IPT_SB_CODE;
+	w->sb_maps |=
+		h->type == IPT_SB_EXEC || h->type == IPT_SB_AT || ipt_sb_changes_code(h->type);
 	if (w->sb.len >= SB_BUFFER)
 		ipt_writer_flush(w);
+	return h->seq;
 }
 
 /* --- threads --- */

@@ -223,7 +223,7 @@ echo "$head,\"clocks\":{\"tsc_hz\":1,\"shift\":63,\"mult\":4294967295,\"zero\":\
 	evil "odd clocks"
 echo "$head,\"cpu\":{\"vendor\":\"GenuineIntelGenuineIntel\"}}" | evil "long vendor"
 echo "$head,\"cpu\":{\"vendor\":\"GenuineIntel\",\"family\":4294967295,\"model\":4294967295,\"stepping\":4294967295}}" | evil "odd cpu"
-for v in 0 2 -1 '"1"' 1.0 null '[]' 18446744073709551617; do
+for v in 0 2 3 -1 '"1"' 1.0 null '[]' 18446744073709551617; do
 	echo "{\"format\":\"iptrace-trace\",\"version\":$v,\"status\":\"complete\"}" | evil "version $v"
 done
 for k in tool argv cpu clocks threads processes exit_status noretcomp status cwd options; do

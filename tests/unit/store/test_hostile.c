@@ -188,7 +188,7 @@ START_TEST(manifests_that_lie_are_refused)
 		{"", IPT_E_BADMAN},
 		{"[]", IPT_E_NOTTRACE},
 		{"{}", IPT_E_NOTTRACE},
-		{"{\"format\":\"iptrace-trace\",\"version\":2}", IPT_E_VERSION},
+		{"{\"format\":\"iptrace-trace\",\"version\":3}", IPT_E_VERSION},
 		{"{\"format\":\"iptrace-trace\",\"version\":1}", IPT_E_BADMAN},
 		{"{\"format\":\"iptrace-trace\",\"version\":1,\"status\":\"running\",\"cpu\":3}",
 		 IPT_E_BADMAN},

@@ -45,6 +45,7 @@ static const struct field fields[] = {
 	F(pos, bound),
 	F(pos, flags),
 	F(pos, pad),
+	F(at, seq),
 	F(map, start),
 	F(map, end),
 	F(map, pgoff),
