@@ -12,6 +12,9 @@
 #define IPT_STORE_MAX_THREADS   1000000u      /* threads, and processes */
 #define IPT_STORE_MAX_RECS      (32u << 20)   /* sideband records */
 #define IPT_STORE_MAX_LISTED    50000u        /* threads and processes named in a manifest */
+#define IPT_STORE_MAX_NOTES     64u           /* of a process */
+#define IPT_STORE_MAX_ALL_NOTES 4096u         /* that a writer keeps */
+#define IPT_STORE_MAX_NOTE      256u          /* bytes of one */
 #define IPT_STORE_MAX_PT_BYTES  (64ull << 30) /* of one thread, decompressed */
 #define IPT_STORE_MAX_FRAME     (64u << 20)   /* one zstd frame, decompressed */
 #define IPT_STORE_RESERVE_BYTES (1u << 20)    /* kept free for the end of a recording */
@@ -52,6 +55,7 @@ struct ipt_model {
 	struct ipt_u64map by_pid;                  /* to the latest process of that pid */
 	uint64_t n_orphans;                        /* records of a thread that never started */
 	uint64_t n_dups;                           /* threads that began twice */
+	uint64_t n_notes;                          /* of all processes */
 };
 
 void ipt_model_init(struct ipt_model *m);
@@ -60,6 +64,13 @@ struct ipt_thread_info *ipt_model_thread(const struct ipt_model *m, uint32_t tid
 /* Take in one record. 0, or -IPT_E_LIMIT when there are too many threads. */
 int ipt_model_add(struct ipt_model *m, const struct ipt_sb_hdr *h, const uint8_t *payload,
 		  size_t n);
+
+/* A thread of which nothing is known beside its names. */
+void ipt_model_thread_init(struct ipt_thread_info *t, uint32_t pid, uint32_t tid, uint32_t gen);
+/* Keep a remark on the latest process of @pid, within the limits above. */
+void ipt_model_note(struct ipt_model *m, uint32_t pid, const char *text);
+/* Put the remarks of @from's processes to the same ones of @m. */
+void ipt_model_move_notes(struct ipt_model *m, struct ipt_model *from);
 
 /* --- records (sideband.c) --- */
 

@@ -168,6 +168,16 @@ static void write_clocks(struct ipt_json *j, const struct ipt_clock *c)
 	ipt_json_close(j, '}');
 }
 
+static void write_notes(struct ipt_json *j, const struct ipt_proc_info *p)
+{
+	if (!p->n_notes)
+		return;
+	ipt_json_open(j, "notes", '[');
+	for (size_t i = 0; i < p->n_notes; i++)
+		ipt_manifest_str(j, NULL, p->notes[i]);
+	ipt_json_close(j, ']');
+}
+
 static void write_procs(struct ipt_json *j, const struct ipt_model *m)
 {
 	ipt_json_open(j, "processes", '[');
@@ -181,6 +191,7 @@ static void write_procs(struct ipt_json *j, const struct ipt_model *m)
 		ipt_manifest_str(j, "comm", p->comm);
 		ipt_manifest_str(j, "exe", p->exe);
 		ipt_json_i64(j, "status", p->status);
+		write_notes(j, p);
 		ipt_json_close(j, '}');
 	}
 	ipt_json_close(j, ']');
@@ -205,6 +216,10 @@ static void write_threads(struct ipt_json *j, const struct ipt_model *m)
 			ipt_json_null(j, "instructions");
 		else
 			ipt_json_hex(j, "instructions", t->instructions);
+		if (t->step_instructions != UINT64_MAX)
+			write_u64(j, "step_instructions", t->step_instructions);
+		if (t->stops != UINT64_MAX)
+			write_u64(j, "stops", t->stops);
 		write_u64(j, "gaps", t->n_gaps);
 		ipt_json_hex(j, "lost_bytes", t->lost_bytes);
 		ipt_json_close(j, '}');
@@ -397,10 +412,17 @@ static void read_clocks(struct reader *r, json_t *o, struct ipt_clock *c)
 	c->start_realtime_ns = get_u64(r, o, "start_realtime_ns", UINT64_MAX);
 }
 
+/* A count that may be unknown. */
+static uint64_t get_count(struct reader *r, json_t *o, const char *key)
+{
+	json_t *v = json_object_get(o, key);
+
+	return v && !json_is_null(v) ? get_u64(r, o, key, UINT64_MAX) : UINT64_MAX;
+}
+
 static void read_thread(struct reader *r, json_t *o)
 {
 	struct ipt_thread_info *t;
-	json_t *v = json_object_get(o, "instructions");
 	struct ipt_model *sum = &r->m->sum;
 
 	if (!json_is_object(o)) {
@@ -419,13 +441,38 @@ static void read_thread(struct reader *r, json_t *o)
 	t->pt_bytes = get_u64(r, o, "pt_bytes", UINT64_MAX);
 	t->n_gaps = get_u64(r, o, "gaps", UINT64_MAX);
 	t->lost_bytes = get_u64(r, o, "lost_bytes", UINT64_MAX);
-	t->instructions = UINT64_MAX;
-	if (v && !json_is_null(v))
-		t->instructions = get_u64(r, o, "instructions", UINT64_MAX);
+	t->instructions = get_count(r, o, "instructions");
+	t->step_instructions = get_count(r, o, "step_instructions");
+	t->stops = get_count(r, o, "stops");
 	ipt_u64map_put(&sum->by_tid, (uint64_t)t->gen << 32 | t->tid, t);
 }
 
-/* The processes are told by the sideband; here only their form is checked. */
+/* The sideband tells of processes; only the remarks on them are nowhere else. Those beyond the
+ * limit are dropped. */
+static void read_proc(struct reader *r, json_t *o)
+{
+	json_t *notes = json_object_get(o, "notes");
+	struct ipt_model *sum = &r->m->sum;
+	struct ipt_proc_info *p;
+	size_t n = json_array_size(notes);
+
+	if (!json_is_object(o) || (notes && !json_is_array(notes))) {
+		complain(r, "processes", notes ? "notes are not a list" : "not an object");
+		return;
+	}
+	if (!n)
+		return;
+	p = ipt_xcalloc(1, sizeof(*p));
+	*ipt_vec_push(&sum->procs) = p;
+	p->pid = (uint32_t)get_u64(r, o, "pid", UINT32_MAX);
+	p->gen = (uint32_t)get_u64(r, o, "gen", UINT32_MAX);
+	n = ipt_min_u64(n, IPT_STORE_MAX_NOTES);
+	p->notes = ipt_xcalloc(n, sizeof(*p->notes));
+	for (; p->n_notes < n; p->n_notes++)
+		p->notes[p->n_notes] = get_str_value(r, "notes", json_array_get(notes, p->n_notes));
+	sum->n_notes += n;
+}
+
 static void read_summary(struct reader *r, json_t *root)
 {
 	json_t *procs = json_object_get(root, "processes");
@@ -437,6 +484,8 @@ static void read_summary(struct reader *r, json_t *root)
 	}
 	if (json_array_size(threads) > IPT_STORE_MAX_THREADS)
 		complain(r, "threads", "too many");
+	for (size_t i = 0; !r->err && i < json_array_size(procs); i++)
+		read_proc(r, json_array_get(procs, i));
 	for (size_t i = 0; !r->err && i < json_array_size(threads); i++)
 		read_thread(r, json_array_get(threads, i));
 }

@@ -15,8 +15,10 @@ void ipt_model_init(struct ipt_model *m)
 
 void ipt_model_fini(struct ipt_model *m)
 {
-	for (size_t i = 0; i < m->procs.n; i++)
+	for (size_t i = 0; i < m->procs.n; i++) {
+		free(m->procs.v[i]->notes);
 		free(m->procs.v[i]);
+	}
 	for (size_t i = 0; i < m->threads.n; i++)
 		free(m->threads.v[i]);
 	ipt_vec_fini(&m->procs);
@@ -66,6 +68,21 @@ static struct ipt_proc_info *add_proc(struct ipt_model *m, const struct ipt_sb_h
 	return p;
 }
 
+void ipt_model_thread_init(struct ipt_thread_info *t, uint32_t pid, uint32_t tid, uint32_t gen)
+{
+	*t = (struct ipt_thread_info){
+		.pid = pid,
+		.tid = tid,
+		.gen = gen,
+		.comm = "",
+		.end_seq = UINT64_MAX,
+		.status = -1,
+		.instructions = UINT64_MAX,
+		.step_instructions = UINT64_MAX,
+		.stops = UINT64_MAX,
+	};
+}
+
 static int thread_start(struct ipt_model *m, const struct ipt_sb_hdr *h, struct ipt_cur c)
 {
 	struct ipt_proc_info *p = ipt_u64map_get(&m->by_pid, h->pid);
@@ -83,18 +100,13 @@ static int thread_start(struct ipt_model *m, const struct ipt_sb_hdr *h, struct 
 	if (m->threads.n >= IPT_STORE_MAX_THREADS)
 		return -IPT_E_LIMIT;
 	t = ipt_xcalloc(1, sizeof(*t));
-	t->pid = h->pid;
-	t->tid = h->tid;
-	t->gen = h->gen;
+	ipt_model_thread_init(t, h->pid, h->tid, h->gen);
 	t->index = (uint32_t)m->threads.n;
 	t->comm = text_at(m, c.begin, (size_t)(c.end - c.begin), sizeof(struct ipt_sb_thread_start),
 			  MAX_COMM);
 	t->start_seq = h->seq;
-	t->end_seq = UINT64_MAX;
 	t->start_tsc = h->flags & IPT_SB_F_NO_TSC ? 0 : h->tsc;
-	t->status = -1;
 	t->start_flags = flags;
-	t->instructions = UINT64_MAX;
 	*ipt_vec_push(&m->threads) = t;
 	ipt_u64map_put(&m->by_tid, thread_key(h->tid, h->gen), t);
 	if (!p || flags & IPT_SB_TF_LEADER)

@@ -177,6 +177,8 @@ static void take_summary(struct ipt_store *st, struct ipt_thread_info *t)
 	if (!s || st->man.status != IPT_STATUS_COMPLETE)
 		return;
 	t->instructions = s->instructions;
+	t->step_instructions = s->step_instructions;
+	t->stops = s->stops;
 	t->n_gaps = ipt_max_u64(t->n_gaps, s->n_gaps);
 	t->lost_bytes = ipt_max_u64(t->lost_bytes, s->lost_bytes);
 	if (s->pt_bytes > t->pt_bytes)
@@ -191,6 +193,8 @@ static void find_streams(struct ipt_store *st)
 		find_pt(st, st->model.threads.v[i]);
 		take_summary(st, st->model.threads.v[i]);
 	}
+	if (st->man.status == IPT_STATUS_COMPLETE)
+		ipt_model_move_notes(&st->model, &st->man.sum);
 	if (st->man.lost_records)
 		salvage(st, "the recorder could not write %llu records",
 			(unsigned long long)st->man.lost_records);

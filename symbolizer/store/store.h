@@ -93,6 +93,14 @@ uint64_t ipt_wthread_pos(const struct ipt_wthread *t);
 void ipt_wthread_exit(struct ipt_wthread *t, const struct ipt_sb_thread_exit *exit, uint64_t tsc);
 /* Count instructions the engine knows to have recorded (manifest's `instructions`). */
 void ipt_wthread_count(struct ipt_wthread *t, uint64_t insns);
+/* Of these, how many were single-stepped in an engine that has a faster way; and how often the
+ * thread was stopped or waited for the recorder. Both add up, and stay unknown without a call (0 is
+ * a count, too). */
+void ipt_wthread_stepped(struct ipt_wthread *t, uint64_t insns);
+void ipt_wthread_stops(struct ipt_wthread *t, uint64_t n);
+/* A remark on process @pid that `info` shows, such as why parts of it were single-stepped. The same
+ * text is kept once, long ones are cut, and there is room for 64 a process. */
+void ipt_writer_note(struct ipt_writer *w, pid_t pid, const char *text);
 
 /* Write what is buffered, sideband after PT and images before sideband, so that no record speaks of
  * bytes that are not there. Called now and then by the recorder (bounded loss on a crash). */
@@ -140,6 +148,8 @@ struct ipt_proc_info { /* owned by the store */
 	const char *exe;  /* of the last exec, or of the first file map; "" unknown */
 	int32_t status;   /* as wait(2); -1 unknown */
 	uint64_t start_seq;
+	const char **notes; /* the recorder's remarks; NULL when there are none */
+	size_t n_notes;
 };
 
 struct ipt_thread_info { /* owned by the store */
@@ -152,10 +162,12 @@ struct ipt_thread_info { /* owned by the store */
 	uint64_t start_tsc, end_tsc; /* 0 unknown */
 	int32_t status;              /* as wait(2); -1 unknown */
 	uint32_t start_flags, exit_flags;
-	uint64_t pt_bytes;     /* decompressed; of whole frames only */
-	uint64_t instructions; /* counted by the recorder; UINT64_MAX unknown */
-	uint64_t n_gaps;       /* GAP records */
-	uint64_t lost_bytes;   /* at least, of GAP records */
+	uint64_t pt_bytes;          /* decompressed; of whole frames only */
+	uint64_t instructions;      /* counted by the recorder; UINT64_MAX unknown */
+	uint64_t step_instructions; /* of these, single-stepped; UINT64_MAX unknown */
+	uint64_t stops;             /* by the recorder; UINT64_MAX unknown */
+	uint64_t n_gaps;            /* GAP records */
+	uint64_t lost_bytes;        /* at least, of GAP records */
 };
 
 struct ipt_rec { /* one sideband record, lent until the store closes */

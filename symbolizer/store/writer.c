@@ -170,11 +170,29 @@ uint32_t ipt_wthread_gen(const struct ipt_wthread *t)
 	return t->info->gen;
 }
 
+static void add_known(uint64_t *sum, uint64_t n)
+{
+	*sum = (*sum == UINT64_MAX ? 0 : *sum) + n;
+}
+
 void ipt_wthread_count(struct ipt_wthread *t, uint64_t insns)
 {
-	if (t->info->instructions == UINT64_MAX)
-		t->info->instructions = 0;
-	t->info->instructions += insns;
+	add_known(&t->info->instructions, insns);
+}
+
+void ipt_wthread_stepped(struct ipt_wthread *t, uint64_t insns)
+{
+	add_known(&t->info->step_instructions, insns);
+}
+
+void ipt_wthread_stops(struct ipt_wthread *t, uint64_t n)
+{
+	add_known(&t->info->stops, n);
+}
+
+void ipt_writer_note(struct ipt_writer *w, pid_t pid, const char *text)
+{
+	ipt_model_note(&w->model, (uint32_t)pid, text);
 }
 
 /* --- sideband --- */
@@ -285,10 +303,7 @@ struct ipt_wthread *ipt_writer_thread(struct ipt_writer *w, pid_t pid, pid_t tid
 	ipt_writer_start_record(w, (uint32_t)pid, (uint32_t)tid, (uint32_t)gen, start, comm, tsc);
 	t->info = ipt_model_thread(&w->model, (uint32_t)tid, (uint32_t)gen);
 	if (!t->info) { /* its record could not be kept; it still counts */
-		t->spare.pid = (uint32_t)pid;
-		t->spare.tid = (uint32_t)tid;
-		t->spare.gen = (uint32_t)gen;
-		t->spare.instructions = UINT64_MAX;
+		ipt_model_thread_init(&t->spare, (uint32_t)pid, (uint32_t)tid, (uint32_t)gen);
 		t->info = &t->spare;
 	}
 	t->slot = w->live.n;

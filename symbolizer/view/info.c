@@ -22,8 +22,14 @@ struct facts {
 	struct thread_facts *thread;
 	size_t n;
 	uint64_t insns, gaps, pt_bytes, lost_bytes;
+	uint64_t stepped, stops; /* UINT64_MAX: not known of all threads */
 	bool complete;
 };
+
+static void add_known(uint64_t *sum, uint64_t n)
+{
+	*sum = *sum == UINT64_MAX || n == UINT64_MAX ? UINT64_MAX : *sum + n;
+}
 
 static int gather_thread(struct facts *f, const struct ipt_thread_info *t, const char *decoder,
 			 struct ipt_diag *diag)
@@ -48,6 +54,8 @@ static int gather_thread(struct facts *f, const struct ipt_thread_info *t, const
 	f->gaps += tf->gaps;
 	f->pt_bytes += t->pt_bytes;
 	f->lost_bytes += t->lost_bytes;
+	add_known(&f->stepped, t->step_instructions);
+	add_known(&f->stops, t->stops);
 	return 0;
 }
 
@@ -70,6 +78,8 @@ static int gather(struct facts *f, struct ipt_store *st, const struct ipt_view_o
 		if (ipt_walk_wants(opts, t))
 			err = gather_thread(f, t, opts->decoder, diag);
 	}
+	if (!f->n)
+		f->stepped = f->stops = UINT64_MAX;
 	f->complete =
 		ipt_store_status(st) == IPT_STATUS_COMPLETE && !ipt_store_salvaged(st) && !f->gaps;
 	if (err)
@@ -107,6 +117,14 @@ static void json_status(struct ipt_json *j, const char *key, int status)
 		ipt_json_i64(j, key, WEXITSTATUS(status));
 }
 
+static void json_count(struct ipt_json *j, const char *key, uint64_t n)
+{
+	if (n == UINT64_MAX)
+		ipt_json_null(j, key);
+	else
+		ipt_json_u64(j, key, n);
+}
+
 static void json_clock(struct ipt_json *j, const struct ipt_clock *c)
 {
 	ipt_json_open(j, "clocks", '{');
@@ -134,6 +152,8 @@ static void json_session(struct ipt_json *j, const struct facts *f)
 	ipt_json_str(j, "salvaged", ipt_store_salvaged(f->st));
 	json_status(j, "exit_status", status);
 	ipt_json_u64(j, "instructions", f->insns);
+	json_count(j, "step_instructions", f->stepped);
+	json_count(j, "stops", f->stops);
 	ipt_json_u64(j, "pt_bytes", f->pt_bytes);
 	ipt_json_u64(j, "gaps", f->gaps);
 	ipt_json_u64(j, "lost_bytes", f->lost_bytes);
@@ -168,6 +188,10 @@ static void json_procs(struct ipt_json *j, const struct ipt_store *st)
 		ipt_json_str(j, "comm", p->comm);
 		ipt_json_str(j, "exe", p->exe);
 		json_status(j, "exit_status", p->status);
+		ipt_json_open(j, "notes", '[');
+		for (size_t k = 0; k < p->n_notes; k++)
+			ipt_json_str(j, NULL, p->notes[k]);
+		ipt_json_close(j, ']');
 		ipt_json_close(j, '}');
 	}
 	ipt_json_close(j, ']');
@@ -186,6 +210,8 @@ static void json_threads(struct ipt_json *j, const struct facts *f)
 		ipt_json_str(j, "comm", t->comm);
 		ipt_json_u64(j, "pt_bytes", t->pt_bytes);
 		ipt_json_u64(j, "instructions", f->thread[i].insns);
+		json_count(j, "step_instructions", t->step_instructions);
+		json_count(j, "stops", t->stops);
 		ipt_json_u64(j, "gaps", f->thread[i].gaps);
 		ipt_json_u64(j, "lost_bytes", t->lost_bytes);
 		ipt_json_str(j, "file", ipt_store_pt_name(f->st, t));
@@ -307,6 +333,62 @@ static void whole_text(struct ipt_out *o, const struct facts *f)
 	ipt_out_str(o, "\n");
 }
 
+/* How much of the program an engine that translates left to single-stepping, and how often it had
+ * to stop it: what makes such a recording slow. */
+static void stepped_text(struct ipt_buf *b, const struct facts *f)
+{
+	double share = f->insns ? 100 * (double)f->stepped / (double)f->insns : 0;
+
+	ipt_view_u64(b, f->stepped);
+	ipt_buf_str(b, " of ");
+	ipt_view_u64(b, f->insns);
+	if (share > 0 && share < 0.001)
+		ipt_buf_str(b, " instructions (below 0.001 %)");
+	else
+		ipt_buf_printf(b, " instructions (%.3f %%)", share);
+}
+
+static void stops_text(struct ipt_buf *b, const struct facts *f)
+{
+	double rate = f->insns ? 1e6 * (double)f->stops / (double)f->insns : 0;
+
+	ipt_view_u64(b, f->stops);
+	ipt_buf_printf(b, ", %.1f per million instructions", rate);
+}
+
+static void cost_text(struct ipt_out *o, const struct facts *f, const char *name, uint64_t n,
+		      void (*text)(struct ipt_buf *, const struct facts *))
+{
+	bool translates = f->info->engine && !strcmp(f->info->engine, "translate");
+	struct ipt_buf b = {0};
+
+	if (n == UINT64_MAX) {
+		if (translates)
+			field(o, name, NULL);
+		return;
+	}
+	text(&b, f);
+	ipt_buf_u8(&b, 0);
+	field(o, name, (const char *)b.data);
+	ipt_buf_fini(&b);
+}
+
+static void notes_text(struct ipt_out *o, const struct facts *f)
+{
+	const char *before = "\n";
+
+	for (size_t i = 0; i < ipt_store_n_procs(f->st); i++) {
+		const struct ipt_proc_info *p = ipt_store_proc(f->st, i);
+
+		for (size_t k = 0; k < p->n_notes; k++) {
+			ipt_out_printf(o, "%snote: %u: ", before, p->pid);
+			ipt_out_escaped(o, p->notes[k]);
+			ipt_out_str(o, "\n");
+			before = "";
+		}
+	}
+}
+
 static void threads_text(struct ipt_out *o, const struct facts *f)
 {
 	ipt_out_printf(o, "\n%-24s %15s %12s %6s %12s  %s\n", "thread", "instructions", "pt bytes",
@@ -350,8 +432,11 @@ static void show_text(const struct facts *f, struct ipt_out *o)
 	number(o, "processes", ipt_store_n_procs(f->st));
 	number(o, "threads", f->n);
 	number(o, "instructions", f->insns);
+	cost_text(o, f, "stepped", f->stepped, stepped_text);
+	cost_text(o, f, "stops", f->stops, stops_text);
 	number(o, "pt bytes", f->pt_bytes);
 	threads_text(o, f);
+	notes_text(o, f);
 }
 
 int ipt_view_info(struct ipt_store *st, const struct ipt_view_opts *opts, struct ipt_out *out,
