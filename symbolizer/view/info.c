@@ -353,7 +353,7 @@ static void stops_text(struct ipt_buf *b, const struct facts *f)
 	double rate = f->insns ? 1e6 * (double)f->stops / (double)f->insns : 0;
 
 	ipt_view_u64(b, f->stops);
-	ipt_buf_printf(b, ", %.1f per million instructions", rate);
+	ipt_buf_printf(b, " (%.1f per million instructions)", rate);
 }
 
 static void cost_text(struct ipt_out *o, const struct facts *f, const char *name, uint64_t n,

@@ -34,6 +34,7 @@ static void read_record(const struct ipt_rec *r)
 	for (size_t off = 0; off < r->n + 9; off += 8)
 		text += strlen(ipt_rec_text(r, off));
 	must(text <= r->n * (r->n + 9) / 8);
+	must(!ipt_rec_at_seq(r) || (r->h.type == IPT_SB_AT && !ipt_sb_fault(r)));
 	if (!ipt_rec_map_parse(&map, r)) {
 		must(map.m.start < map.m.end && !ipt_sb_fault(r));
 		must(strlen(map.path) <= r->n);

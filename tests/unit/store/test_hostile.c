@@ -200,6 +200,21 @@ START_TEST(manifests_that_lie_are_refused)
 		{"{\"format\":\"iptrace-trace\",\"version\":1,\"status\":\"running\","
 		 "\"host\":{\"bytes\":\"zz\"}}",
 		 IPT_E_BADMAN},
+		{"{\"format\":\"iptrace-trace\",\"version\":2,\"status\":\"running\","
+		 "\"threads\":[{\"stops\":-1}]}",
+		 IPT_E_BADMAN},
+		{"{\"format\":\"iptrace-trace\",\"version\":2,\"status\":\"running\","
+		 "\"threads\":[{\"step_instructions\":[]}]}",
+		 IPT_E_BADMAN},
+		{"{\"format\":\"iptrace-trace\",\"version\":2,\"status\":\"running\","
+		 "\"processes\":[7]}",
+		 IPT_E_BADMAN},
+		{"{\"format\":\"iptrace-trace\",\"version\":2,\"status\":\"running\","
+		 "\"processes\":[{\"notes\":\"x\"}]}",
+		 IPT_E_BADMAN},
+		{"{\"format\":\"iptrace-trace\",\"version\":2,\"status\":\"running\","
+		 "\"processes\":[{\"notes\":[\"x\",3]}]}",
+		 IPT_E_BADMAN},
 	};
 
 	make();

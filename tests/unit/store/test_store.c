@@ -281,8 +281,123 @@ START_TEST(the_manifest_names_every_documented_field)
 }
 END_TEST
 
+START_TEST(counts_of_an_engine_that_translates_come_back)
+{
+	struct ipt_writer *w = t_writer(t_path("t"), false, false);
+	struct ipt_wthread *a = t_thread(w, 10, 10);
+	const struct ipt_thread_info *t;
+	struct ipt_store *st;
+
+	t_thread(w, 10, 11);
+	ipt_wthread_stepped(a, 5);
+	ipt_wthread_stepped(a, 7);
+	ipt_wthread_stops(a, 0);
+	ck_assert_int_eq(ipt_writer_finish(w, 0, NULL), 0);
+	ck_assert_int_eq(ipt_store_open(&st, t_path("t"), NULL), 0);
+	t = ipt_store_thread(st, 0);
+	ck_assert_uint_eq(t->step_instructions, 12);
+	ck_assert_uint_eq(t->stops, 0);
+	ck_assert_uint_eq(t->instructions, UINT64_MAX);
+	t = ipt_store_thread(st, 1);
+	ck_assert_uint_eq(t->step_instructions, UINT64_MAX);
+	ck_assert_uint_eq(t->stops, UINT64_MAX);
+	ipt_store_close(st);
+}
+END_TEST
+
+START_TEST(counts_are_unknown_when_the_recorder_did_not_finish)
+{
+	struct ipt_writer *w = t_writer(t_path("t"), false, false);
+	struct ipt_wthread *a = t_thread(w, 10, 10);
+	struct ipt_store *st;
+
+	ipt_wthread_stepped(a, 5);
+	ipt_wthread_stops(a, 5);
+	ipt_writer_note(w, 10, "remark");
+	ipt_writer_flush(w);
+	ipt_writer_abandon(w);
+	ck_assert_int_eq(ipt_store_open(&st, t_path("t"), NULL), 0);
+	ck_assert_uint_eq(ipt_store_thread(st, 0)->step_instructions, UINT64_MAX);
+	ck_assert_uint_eq(ipt_store_thread(st, 0)->stops, UINT64_MAX);
+	ck_assert_uint_eq(ipt_store_proc(st, 0)->n_notes, 0);
+	ipt_store_close(st);
+}
+END_TEST
+
+/* The second process of a pid has its own. */
+START_TEST(notes_come_back_once_a_kind_and_process)
+{
+	static const char odd[] = "odd \xff \"quoted\"\n";
+	struct ipt_sb_thread_start lead = {.flags = IPT_SB_TF_LEADER};
+	struct ipt_writer *w = t_writer(t_path("t"), false, false);
+	const struct ipt_proc_info *p;
+	struct ipt_store *st;
+
+	t_thread(w, 10, 10);
+	ipt_writer_note(w, 10, "far call");
+	ipt_writer_note(w, 10, odd);
+	ipt_writer_note(w, 10, "far call");
+	ipt_writer_note(w, 99, "of nobody");
+	ipt_writer_note(w, 10, "");
+	ipt_writer_thread(w, 10, 10, &lead, "again", 500);
+	ipt_writer_note(w, 10, "far call");
+	t_thread(w, 12, 12);
+	ck_assert_int_eq(ipt_writer_finish(w, 0, NULL), 0);
+	ck_assert_int_eq(ipt_store_open(&st, t_path("t"), NULL), 0);
+	ck_assert_uint_eq(ipt_store_n_procs(st), 3);
+	p = ipt_store_proc(st, 0);
+	ck_assert_uint_eq(p->n_notes, 2);
+	ck_assert_str_eq(p->notes[0], "far call");
+	ck_assert_str_eq(p->notes[1], odd);
+	ck_assert_uint_eq(ipt_store_proc(st, 1)->n_notes, 1);
+	ck_assert_str_eq(ipt_store_proc(st, 1)->notes[0], "far call");
+	ck_assert_uint_eq(ipt_store_proc(st, 2)->n_notes, 0);
+	ipt_store_close(st);
+}
+END_TEST
+
+START_TEST(notes_are_few_and_short)
+{
+	struct ipt_writer *w = t_writer(t_path("t"), false, false);
+	const struct ipt_proc_info *p;
+	struct ipt_store *st;
+	char text[1000];
+
+	t_thread(w, 10, 10);
+	/* 255 bytes and then characters of two bytes each: one would be cut in half. */
+	memset(text, 'a', 255);
+	for (size_t i = 255; i < sizeof(text); i++)
+		text[i] = i % 2 ? '\xc3' : '\xa4';
+	text[sizeof(text) - 1] = 0;
+	ipt_writer_note(w, 10, text);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "remark %d", i);
+		ipt_writer_note(w, 10, text);
+	}
+	for (int i = 0; i < 10000; i++) {
+		if (i % 100 == 0)
+			t_thread(w, 1000 + i / 100, 1000 + i / 100);
+		snprintf(text, sizeof(text), "%d", i);
+		ipt_writer_note(w, 1000 + i / 100, text);
+	}
+	ck_assert_int_eq(ipt_writer_finish(w, 0, NULL), 0);
+	ck_assert_int_eq(ipt_store_open(&st, t_path("t"), NULL), 0);
+	p = ipt_store_proc(st, 0);
+	ck_assert_uint_eq(p->n_notes, 64);
+	ck_assert_uint_eq(strlen(p->notes[0]), 255);
+	ck_assert_str_eq(p->notes[63], "remark 62");
+	ck_assert_uint_eq(ipt_store_proc(st, 1)->n_notes, 64);
+	ck_assert_uint_eq(ipt_store_proc(st, 63)->n_notes, 64);
+	ck_assert_uint_eq(ipt_store_proc(st, 64)->n_notes, 0);
+	ipt_store_close(st);
+}
+END_TEST
+
 STORE_MAIN("store", what_is_written_comes_back, packed_pt_comes_back_and_another_tool_unpacks_it,
 	   bytes_that_are_not_utf8_survive, an_argument_of_a_megabyte_is_kept_in_full,
 	   an_existing_directory_is_not_overwritten, force_keeps_off_what_is_no_trace,
 	   a_missing_folder_above_is_told, a_reused_tid_gets_a_new_generation,
-	   the_newest_trace_of_a_folder_is_found, the_manifest_names_every_documented_field)
+	   the_newest_trace_of_a_folder_is_found, the_manifest_names_every_documented_field,
+	   counts_of_an_engine_that_translates_come_back,
+	   counts_are_unknown_when_the_recorder_did_not_finish,
+	   notes_come_back_once_a_kind_and_process, notes_are_few_and_short)

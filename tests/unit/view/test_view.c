@@ -19,6 +19,7 @@ static const char hostile[] = "a\x1b[31m\"\xff\n";
 
 static char dir[] = "/tmp/ipt-view-XXXXXX";
 static struct ipt_store *st;
+static bool translated; /* the next trace is of an engine that translates */
 
 static void pkt(struct ipt_buf *b, struct ipt_pkt p)
 {
@@ -45,7 +46,7 @@ static void make(bool with_gap)
 	const struct ipt_writer_cfg cfg = {.dir = dir, .force = true};
 	const char *const argv[] = {hostile, NULL};
 	const struct ipt_session_info info = {
-		.engine = "step",
+		.engine = translated ? "translate" : "step",
 		.tool = "test",
 		.host = hostile,
 		.kernel = "k",
@@ -74,6 +75,12 @@ static void make(bool with_gap)
 	part(&b);
 	ipt_wthread_pt(t, b.data, b.len);
 	ipt_buf_fini(&b);
+	if (translated) {
+		ipt_wthread_stepped(t, 2);
+		ipt_wthread_stops(t, 7);
+		ipt_writer_note(w, 70, "far call");
+		ipt_writer_note(w, 70, hostile);
+	}
 	ipt_wthread_exit(t, &exit, 0);
 	ck_assert_msg(!ipt_writer_finish(w, 0, &diag), "%s", diag.text);
 	ck_assert_msg(!ipt_store_open(&st, dir, &diag), "%s", diag.text);
@@ -91,6 +98,7 @@ static void teardown(void)
 
 static void setup(void)
 {
+	translated = false;
 	strcpy(dir + sizeof(dir) - 7, "XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 }
@@ -277,6 +285,42 @@ START_TEST(info_has_the_members_others_rely_on)
 	ck_assert_int_gt(num(t, "pt_bytes"), 0);
 	ck_assert_int_eq(num(t, "gaps"), 0);
 	ck_assert_int_eq(num(t, "lost_bytes"), 0);
+	ck_assert(json_is_null(json_object_get(t, "step_instructions")));
+	ck_assert(json_is_null(json_object_get(j, "stops")));
+	t = json_array_get(json_object_get(j, "processes"), 0);
+	ck_assert(json_is_array(json_object_get(t, "notes")));
+	json_decref(j);
+	free(text);
+}
+END_TEST
+
+START_TEST(info_shows_what_a_translating_engine_single_stepped)
+{
+	struct ipt_view_opts o = {0};
+	json_t *j, *t, *notes;
+	char *text;
+
+	translated = true;
+	make(false);
+	text = run_view(st, "info", &o, NULL);
+	check_plain(text);
+	ck_assert_ptr_nonnull(strstr(text, "\nstepped      2 of 14 instructions (14.286 %)\n"));
+	ck_assert_ptr_nonnull(
+		strstr(text, "\nstops        7 (500000.0 per million instructions)\n"));
+	ck_assert_ptr_nonnull(strstr(text, "\nnote: 70: far call\nnote: 70: a\\x1b[31m"));
+	free(text);
+	o.json = true;
+	text = run_view(st, "info", &o, NULL);
+	j = parse(text, strlen(text));
+	ck_assert_int_eq(num(j, "step_instructions"), 2);
+	ck_assert_int_eq(num(j, "stops"), 7);
+	t = json_array_get(json_object_get(j, "threads"), 0);
+	ck_assert_int_eq(num(t, "step_instructions"), 2);
+	ck_assert_int_eq(num(t, "stops"), 7);
+	t = json_array_get(json_object_get(j, "processes"), 0);
+	notes = json_object_get(t, "notes");
+	ck_assert_uint_eq(json_array_size(notes), 2);
+	ck_assert_str_eq(json_string_value(json_array_get(notes, 0)), "far call");
 	json_decref(j);
 	free(text);
 }
@@ -359,6 +403,7 @@ int main(void)
 	tcase_add_test(tc, insn_and_tree_write_one_object_a_line);
 	tcase_add_loop_test(tc, self_of_all_rows_is_what_ran, 0, 2);
 	tcase_add_test(tc, info_has_the_members_others_rely_on);
+	tcase_add_test(tc, info_shows_what_a_translating_engine_single_stepped);
 	tcase_add_test(tc, unknown_names_are_errors);
 	tcase_add_test(tc, reader_that_goes_away_ends_the_view);
 	tcase_add_test(tc, tree_filters_hide_and_limit);
