@@ -78,6 +78,8 @@ void ipt_writer_abandon(struct ipt_writer *w);
 /* After the first failed write (disk full) all calls below go on but write nothing more of that
  * file, and count what was lost; the failure stays readable here: 0, or the negative errno. */
 int ipt_writer_error(const struct ipt_writer *w);
+/* A better value for the clock's tsc_hz than the session began with. */
+void ipt_writer_tsc_hz(struct ipt_writer *w, uint64_t hz);
 
 /* Begin a thread: appends THREAD_START, creates threads/PID.TID.GEN.pt. The generation is chosen
  * here: one more than the last for this tid. */

@@ -42,6 +42,11 @@ int ipt_writer_error(const struct ipt_writer *w)
 	return w->error;
 }
 
+void ipt_writer_tsc_hz(struct ipt_writer *w, uint64_t hz)
+{
+	w->man.info.clock.tsc_hz = hz;
+}
+
 /* --- PT --- */
 
 /* Append to a file that is open only meanwhile: a thousand threads need no thousand descriptors. A

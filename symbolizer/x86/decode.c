@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Zydis to ipt_insn. With print.c the only file that includes Zydis' headers. */
+/* Zydis to ipt_insn. */
 #include "x86/x86.h"
 
-#include <Zydis/Zydis.h>
+#include "priv.h"
 
 struct row {
 	uint16_t mnemonic;
@@ -40,7 +40,7 @@ static const struct row rows[] = {
 	{ZYDIS_MNEMONIC_WRGSBASE, IPT_IC_OTHER, IPT_IS_RDFSGS_SEG},
 };
 
-static const ZydisDecoder *decoder_of(enum ipt_xmode mode)
+const ZydisDecoder *ipt_x86_decoder(enum ipt_xmode mode)
 {
 	static __thread ZydisDecoder dec[3];
 	static __thread bool ready;
@@ -56,7 +56,7 @@ static const ZydisDecoder *decoder_of(enum ipt_xmode mode)
 	return &dec[mode];
 }
 
-static bool is_string_op(const ZydisDecodedInstruction *z)
+bool ipt_x86_is_string_op(const ZydisDecodedInstruction *z)
 {
 	return z->meta.category == ZYDIS_CATEGORY_STRINGOP ||
 	       z->meta.category == ZYDIS_CATEGORY_IOSTRINGOP;
@@ -88,8 +88,9 @@ static void classify_other(struct ipt_insn *insn, const ZydisDecodedInstruction 
 			return;
 		}
 	}
-	if (is_string_op(z) && (z->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
-						 ZYDIS_ATTRIB_HAS_REPNE)))
+	if (ipt_x86_is_string_op(z) &&
+	    (z->attributes &
+	     (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)))
 		insn->sub = IPT_IS_REP_STRING;
 	else if ((z->mnemonic == ZYDIS_MNEMONIC_MOV || z->mnemonic == ZYDIS_MNEMONIC_POP) &&
 		 writes_segment(z, &ss))
@@ -138,25 +139,36 @@ static uint64_t direct_target(const struct ipt_insn *insn, const ZydisDecodedIns
 	return z->operand_width == 16 ? t & 0xffff : t & 0xffffffffu;
 }
 
+void ipt_x86_classify(struct ipt_insn *insn, const ZydisDecodedInstruction *z, uint64_t ip,
+		      enum ipt_xmode mode)
+{
+	*insn = (struct ipt_insn){
+		.len = z->length,
+		.iclass = IPT_IC_OTHER,
+		.opsize = (uint8_t)(z->operand_width / 8),
+	};
+	classify(insn, z);
+	if (z->raw.imm[0].is_relative)
+		insn->target = direct_target(insn, z, ip, mode);
+}
+
+int ipt_x86_status(ZyanStatus st, size_t n)
+{
+	if (st == ZYDIS_STATUS_NO_MORE_DATA)
+		return n < IPT_INSN_MAX ? -IPT_E_TRUNC : -IPT_E_BADINSN;
+	return ZYAN_SUCCESS(st) ? 0 : -IPT_E_BADINSN;
+}
+
 int ipt_x86_decode(struct ipt_insn *insn, const uint8_t *p, size_t n, uint64_t ip,
 		   enum ipt_xmode mode)
 {
 	ZydisDecodedInstruction z;
-	ZyanStatus st;
+	int err = ipt_x86_status(ZydisDecoderDecodeInstruction(ipt_x86_decoder(mode), NULL, p,
+							       n < IPT_INSN_MAX ? n : IPT_INSN_MAX,
+							       &z),
+				 n);
 
-	st = ZydisDecoderDecodeInstruction(decoder_of(mode), NULL, p,
-					   n < IPT_INSN_MAX ? n : IPT_INSN_MAX, &z);
-	if (st == ZYDIS_STATUS_NO_MORE_DATA)
-		return n < IPT_INSN_MAX ? -IPT_E_TRUNC : -IPT_E_BADINSN;
-	if (!ZYAN_SUCCESS(st))
-		return -IPT_E_BADINSN;
-	*insn = (struct ipt_insn){
-		.len = z.length,
-		.iclass = IPT_IC_OTHER,
-		.opsize = (uint8_t)(z.operand_width / 8),
-	};
-	classify(insn, &z);
-	if (z.raw.imm[0].is_relative)
-		insn->target = direct_target(insn, &z, ip, mode);
-	return 0;
+	if (!err)
+		ipt_x86_classify(insn, &z, ip, mode);
+	return err;
 }

@@ -64,6 +64,28 @@ struct ipt_insn {
 int ipt_x86_decode(struct ipt_insn *insn, const uint8_t *p, size_t n, uint64_t ip,
 		   enum ipt_xmode mode);
 
+#define IPT_FLAGS_ARITH 0x3f /* CF PF AF ZF SF OF, bits 0 to 5 of the masks below */
+
+/* How an instruction of 64-bit code is encoded and what it touches: for who moves it elsewhere. */
+struct ipt_insn_full {
+	struct ipt_insn i;
+	uint8_t modrm_off; /* of the ModRM byte; 0: none */
+	uint8_t rip_off;   /* of a RIP-relative displacement (4 bytes); 0: none */
+	uint8_t op_off;    /* of the opcode byte, after prefixes and REX */
+	uint8_t rex;       /* 0: none */
+	uint8_t seg;       /* segment override that counts: 0x64 (fs), 0x65 (gs), else 0 */
+	bool opsize16;     /* 66 prefix */
+	bool addr32;       /* 67 prefix */
+	bool vector;       /* VEX, EVEX, XOP, MVEX: no legacy opcode */
+	bool writes_mem;   /* other than by a push or call */
+	uint8_t flags_read, flags_killed; /* arithmetic flags read; surely overwritten */
+	uint16_t gpr_read;   /* bit n: the register of number n is read, in part or whole */
+	uint16_t gpr_killed; /* wholly overwritten whatever happens */
+};
+
+/* As ipt_x86_decode() of 64-bit code, with more. */
+int ipt_x86_decode_full(struct ipt_insn_full *f, const uint8_t *p, size_t n, uint64_t ip);
+
 enum ipt_syntax {
 	IPT_SYNTAX_ATT,
 	IPT_SYNTAX_INTEL,

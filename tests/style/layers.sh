@@ -19,8 +19,9 @@ BEGIN {
 	may["stack"] = "base flow sym image store"
 	may["view"] = "base pt x86 store image flow sym stack"
 	may["engine"] = "base pt x86"
-	may["backend"] = "base pt x86 store engine"
-	may["session"] = "base x86 store image backend engine"
+	may["translate"] = "base pt x86 engine"
+	may["backend"] = "base pt x86 store engine translate"
+	may["session"] = "base x86 store image backend engine translate"
 	may["cmd"] = "base pt x86 store image flow sym stack view engine backend session"
 	# foreign header: files that may include it (tests may include any)
 	fence["intel-pt.h"] = "^symbolizer/flow/ref[^/]*$"

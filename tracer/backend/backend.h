@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "engine/engine.h"
 #include "store/store.h"
+#include "translate/translate.h"
 
 enum ipt_resume {
 	IPT_RESUME_STEP,    /* one instruction */
@@ -26,6 +27,7 @@ struct ipt_backend_ops {
 	const char *name;
 	const char *about; /* one clause */
 	bool slowed;       /* the program runs slower than it is: times are not its own */
+	bool translates;   /* threads run in a code cache where they can */
 	/* Can it be used here? 0, or a negative code with the reason. */
 	int (*probe)(char *why, size_t n);
 	/* The thread is stopped for the first time. @out is lent and outlives the bthread. */
@@ -52,5 +54,16 @@ const struct ipt_backend_ops *ipt_backend_choose(const char *name, char *why, si
 const struct ipt_backend_ops *ipt_backend_at(size_t i);
 
 extern const struct ipt_backend_ops ipt_backend_step;
+extern const struct ipt_backend_ops ipt_backend_translate;
+
+/* --- of the software engines: a thread that the host runs translated between stretches of stepping
+ * --- */
+
+struct ipt_ptgen *ipt_software_ptgen(const struct ipt_bthread *t);
+/* It runs under @xt from now on; NULL: under none. */
+void ipt_software_translated(struct ipt_bthread *t, struct ipt_xl_thread *xt);
+void ipt_software_at(struct ipt_bthread *t, const struct user_regs_struct *regs);
+bool ipt_software_idle(const struct ipt_bthread *t);
+uint64_t ipt_software_stepped(const struct ipt_bthread *t);
 
 #endif

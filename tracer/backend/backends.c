@@ -3,11 +3,12 @@
 #include "backend/backend.h"
 
 static const struct ipt_backend_ops *const backends[] = {
+	&ipt_backend_translate,
 	&ipt_backend_step,
 };
 
 /* Engines of the design that this version does not have. */
-static const char *const not_yet[] = {"helper", "perf", "translate"};
+static const char *const not_yet[] = {"helper", "perf"};
 
 const struct ipt_backend_ops *ipt_backend_at(size_t i)
 {

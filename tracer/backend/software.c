@@ -5,24 +5,60 @@
 #include <stdlib.h>
 
 struct ipt_bthread {
-	struct ipt_ethread *e;   /* owned */
-	struct ipt_wthread *out; /* lent */
-	uint64_t told;           /* instructions told to the writer so far */
+	struct ipt_ethread *e;    /* owned */
+	struct ipt_wthread *out;  /* lent */
+	struct ipt_xl_thread *xt; /* lent: it runs translated now and then */
+	uint64_t translated;      /* instructions under former ones */
+	uint64_t told;            /* instructions told to the writer so far */
 };
 
 static void sink(void *arg, const uint8_t *p, size_t n)
 {
 	struct ipt_bthread *t = arg;
 
-	ipt_wthread_pt(t->out, p, n);
+	if (!t->xt || !ipt_xl_thread_take(t->xt, p, n))
+		ipt_wthread_pt(t->out, p, n);
+}
+
+static uint64_t count(const struct ipt_bthread *t)
+{
+	return ipt_engine_step.insns(t->e) + t->translated +
+	       (t->xt ? ipt_xl_thread_insns(t->xt) : 0);
 }
 
 static void tell_count(struct ipt_bthread *t)
 {
-	uint64_t n = ipt_engine_step.insns(t->e);
+	uint64_t n = count(t);
 
 	ipt_wthread_count(t->out, n - t->told);
 	t->told = n;
+}
+
+struct ipt_ptgen *ipt_software_ptgen(const struct ipt_bthread *t)
+{
+	return ipt_step_ptgen(t->e);
+}
+
+void ipt_software_translated(struct ipt_bthread *t, struct ipt_xl_thread *xt)
+{
+	if (t->xt)
+		t->translated += ipt_xl_thread_insns(t->xt);
+	t->xt = xt;
+}
+
+void ipt_software_at(struct ipt_bthread *t, const struct user_regs_struct *regs)
+{
+	ipt_step_at(t->e, regs);
+}
+
+bool ipt_software_idle(const struct ipt_bthread *t)
+{
+	return ipt_step_idle(t->e);
+}
+
+uint64_t ipt_software_stepped(const struct ipt_bthread *t)
+{
+	return ipt_engine_step.insns(t->e);
 }
 
 static struct ipt_bthread *step_thread_new(const struct ipt_backend_cfg *cfg,
@@ -64,6 +100,8 @@ static enum ipt_resume step_resume(struct ipt_bthread *t, uint64_t tsc)
 
 static bool step_code_break(struct ipt_bthread *t, uint64_t tsc)
 {
+	if (t->xt && ipt_xl_thread_inside(t->xt))
+		return ipt_xl_break(t->xt, tsc);
 	ipt_engine_step.code_break(t->e, tsc);
 	return true;
 }
@@ -80,8 +118,30 @@ static bool step_stale(const struct ipt_bthread *t)
 
 static uint64_t step_insns(const struct ipt_bthread *t)
 {
-	return ipt_engine_step.insns(t->e);
+	return count(t);
 }
+
+static int translate_probe(char *why, size_t n)
+{
+	snprintf(why, n, "there is no Processor Trace to use here");
+	return 0;
+}
+
+const struct ipt_backend_ops ipt_backend_translate = {
+	.name = "translate",
+	.about = "translates the program's code as it runs: complete, a few times slower",
+	.slowed = true,
+	.translates = true,
+	.probe = translate_probe,
+	.thread_new = step_thread_new,
+	.thread_free = step_thread_free,
+	.stopped = step_stopped,
+	.resume = step_resume,
+	.code_break = step_code_break,
+	.own_trap = step_own_trap,
+	.stale = step_stale,
+	.insns = step_insns,
+};
 
 const struct ipt_backend_ops ipt_backend_step = {
 	.name = "step",

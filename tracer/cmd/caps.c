@@ -93,7 +93,8 @@ static void judge_perf(struct ipt_caps *c, struct ipt_engine_cap *e)
 		snprintf(e->why, sizeof(e->why), "the PMU intel_pt is there; not built yet");
 }
 
-static void judge_step(struct ipt_caps *c, struct ipt_engine_cap *e)
+/* Engines that need nothing but ptrace. */
+static void judge_ptrace(struct ipt_caps *c, struct ipt_engine_cap *e, const char *about)
 {
 	e->usable = true;
 	if (c->ptrace_scope == 3) {
@@ -107,8 +108,7 @@ static void judge_step(struct ipt_caps *c, struct ipt_engine_cap *e)
 			 "or kernel.yama.ptrace_scope 0 (now %d)",
 			 c->ptrace_scope);
 	} else {
-		snprintf(e->why, sizeof(e->why),
-			 "single-stepping works on every x86-64 machine; slow");
+		snprintf(e->why, sizeof(e->why), "%s", about);
 	}
 }
 
@@ -127,8 +127,9 @@ void ipt_caps_probe(struct ipt_caps *c)
 		c->engines[i].name = names[i];
 	judge_helper(c, &c->engines[0]);
 	judge_perf(c, &c->engines[1]);
-	snprintf(c->engines[2].why, sizeof(c->engines[2].why), "not built yet");
-	judge_step(c, &c->engines[3]);
+	judge_ptrace(c, &c->engines[2],
+		     "code is translated as it runs, on every x86-64 machine; a few times slower");
+	judge_ptrace(c, &c->engines[3], "single-stepping works on every x86-64 machine; slow");
 	for (size_t i = 0; i < IPT_ARRAY_SIZE(names) && !c->chosen; i++) {
 		if (c->engines[i].usable)
 			c->chosen = c->engines[i].name;

@@ -51,8 +51,29 @@ void ipt_ptgen_overflow(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc);
 /* Write out pending TNT bits. Makes the stream decodable to the last branch; costs compression. */
 void ipt_ptgen_flush(struct ipt_ptgen *g);
 bool ipt_ptgen_enabled(const struct ipt_ptgen *g);
-/* Bytes handed to the sink. */
+/* Bytes made. */
 uint64_t ipt_ptgen_pos(const struct ipt_ptgen *g);
+
+/*
+ * In bulk, for who knows the outcomes of whole stretches; only while enabled. Between them the
+ * caller asks whether a PSB is due.
+ */
+/* While on, packets collect and reach the sink in large pieces. Off: what is collected goes out. */
+void ipt_ptgen_batch(struct ipt_ptgen *g, bool on);
+/* Outcomes of @n (0 to 64) conditional branches and compressed returns, the oldest highest. */
+void ipt_ptgen_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n);
+/* A near call that returns to @ret, not one to the next instruction. */
+void ipt_ptgen_call(struct ipt_ptgen *g, uint64_t ret);
+/* Calls nested up to @depth were made and returned from, with their returns among the bits: what
+ * they pushed over is forgotten. */
+void ipt_ptgen_inner(struct ipt_ptgen *g, unsigned int depth);
+/* A near return to @next. */
+void ipt_ptgen_ret(struct ipt_ptgen *g, uint64_t next);
+/* An indirect jump or call to @next. */
+void ipt_ptgen_tip(struct ipt_ptgen *g, uint64_t next);
+bool ipt_ptgen_psb_due(const struct ipt_ptgen *g);
+/* PSB+ before the instruction at @ip, the next one that makes a packet. */
+void ipt_ptgen_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc);
 
 /* --- software engines: make branches of a thread that its host resumes and stops --- */
 
@@ -129,6 +150,14 @@ struct ipt_engine_ops {
 };
 
 extern const struct ipt_engine_ops ipt_engine_step;
+
+/* For an engine that runs a thread by other means between stretches of stepping. */
+/* The generator of its packets; lent. */
+struct ipt_ptgen *ipt_step_ptgen(const struct ipt_ethread *t);
+/* The thread stands at @regs, and all that it did is in the packets. */
+void ipt_step_at(struct ipt_ethread *t, const struct user_regs_struct *regs);
+/* Nothing is under way: 64-bit user code may go on at the registers last told by other means. */
+bool ipt_step_idle(const struct ipt_ethread *t);
 
 /* Mode of the code that a stopped thread is in; 16-bit segments pass for 32-bit ones. */
 enum ipt_xmode ipt_step_mode(const struct user_regs_struct *regs);

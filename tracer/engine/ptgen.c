@@ -10,7 +10,8 @@
 
 #define RET_DEPTH  64
 #define PSB_MARGIN 32 /* most bytes written between two looks at whether a PSB is due */
-#define OUT_MAX    256
+#define OUT_MAX    65536
+#define OUT_ROOM   512 /* more than is written between two looks at the room left */
 
 /*
  * Return addresses of calls since the last PSB. The hardware pops at every RET, compressed or not;
@@ -33,6 +34,7 @@ struct ipt_ptgen {
 	unsigned int n_tnt, max_tnt;
 	bool enabled;
 	bool psb_due; /* at the next chance, whatever the distance */
+	bool batch;   /* bytes collect */
 	bool mode_known;
 	enum ipt_xmode mode;
 	struct ipt_lastip last;
@@ -77,12 +79,24 @@ static void put_kind(struct ipt_ptgen *g, enum ipt_pkt_kind kind)
 	put(g, &(struct ipt_pkt){.kind = kind});
 }
 
+/* Bytes of an IP by its compression; SDM "IP Compression". */
+static const uint8_t ip_bytes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
+
+/* TIP, TIP.PGE, TIP.PGD and FUP: their most frequent kind is made here rather than by the general
+ * encoder. */
+static void put_ip_op(struct ipt_ptgen *g, uint8_t op, uint64_t ip)
+{
+	uint64_t payload = 0;
+	unsigned int ipc = ipt_lastip_compress(&g->last, ip, &payload);
+
+	g->out[g->n_out] = (uint8_t)(ipc << 5 | op);
+	memcpy(g->out + g->n_out + 1, &payload, sizeof(payload));
+	g->n_out += 1u + ip_bytes[ipc];
+}
+
 static void put_ip(struct ipt_ptgen *g, enum ipt_pkt_kind kind, uint64_t ip)
 {
-	struct ipt_pkt pkt = {.kind = kind};
-
-	pkt.ip.ipc = ipt_lastip_compress(&g->last, ip, &pkt.ip.ip);
-	put(g, &pkt);
+	put_ip_op(g, kind == IPT_PKT_TIP ? 0x0d : kind == IPT_PKT_TIP_PGE ? 0x11 : 0x1d, ip);
 }
 
 static void put_tsc(struct ipt_ptgen *g, uint64_t tsc)
@@ -102,15 +116,20 @@ static void put_mode(struct ipt_ptgen *g, enum ipt_xmode mode)
 	g->mode_known = true;
 }
 
+/* SDM "Taken/Not-taken (TNT) Packet": a stop bit above the oldest outcome. */
 static void put_tnt(struct ipt_ptgen *g)
 {
-	struct ipt_pkt pkt = {.kind = g->n_tnt > 6 ? IPT_PKT_TNT64 : IPT_PKT_TNT};
+	uint64_t v = 1ull << g->n_tnt | g->tnt;
 
 	if (!g->n_tnt)
 		return;
-	pkt.tnt.bits = g->tnt;
-	pkt.tnt.n_bits = (uint8_t)g->n_tnt;
-	put(g, &pkt);
+	if (g->n_tnt > 6) {
+		v = v << 16 | 0xa302;
+		memcpy(g->out + g->n_out, &v, sizeof(v));
+		g->n_out += 8;
+	} else {
+		g->out[g->n_out++] = (uint8_t)(v << 1);
+	}
 	g->tnt = 0;
 	g->n_tnt = 0;
 }
@@ -124,7 +143,7 @@ static void add_bit(struct ipt_ptgen *g, bool taken)
 
 static void hand_over(struct ipt_ptgen *g)
 {
-	if (!g->n_out)
+	if (!g->n_out || (g->batch && g->n_out < OUT_MAX - OUT_ROOM))
 		return;
 	g->sink(g->arg, g->out, g->n_out);
 	g->pos += g->n_out;
@@ -334,6 +353,69 @@ void ipt_ptgen_overflow(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
 	hand_over(g);
 }
 
+void ipt_ptgen_batch(struct ipt_ptgen *g, bool on)
+{
+	g->batch = on;
+	hand_over(g);
+}
+
+void ipt_ptgen_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
+{
+	while (n) {
+		unsigned int k = g->max_tnt - g->n_tnt;
+
+		if (k > n)
+			k = n;
+		n -= k;
+		g->tnt = g->tnt << k | (bits >> n & ((1ull << k) - 1));
+		g->n_tnt += k;
+		if (g->n_tnt == g->max_tnt)
+			put_tnt(g);
+	}
+	hand_over(g);
+}
+
+void ipt_ptgen_call(struct ipt_ptgen *g, uint64_t ret)
+{
+	if (g->cfg.noretcomp)
+		return;
+	stack_push(&g->all, ret);
+	stack_push(&g->comp, ret);
+}
+
+void ipt_ptgen_inner(struct ipt_ptgen *g, unsigned int depth)
+{
+	unsigned int left = depth < RET_DEPTH ? RET_DEPTH - depth : 0;
+
+	if (g->all.n > left)
+		g->all.n = left;
+	if (g->comp.n > left)
+		g->comp.n = left;
+}
+
+void ipt_ptgen_ret(struct ipt_ptgen *g, uint64_t next)
+{
+	do_ret(g, next);
+	hand_over(g);
+}
+
+void ipt_ptgen_tip(struct ipt_ptgen *g, uint64_t next)
+{
+	put_tip(g, next);
+	hand_over(g);
+}
+
+bool ipt_ptgen_psb_due(const struct ipt_ptgen *g)
+{
+	return is_psb_due(g);
+}
+
+void ipt_ptgen_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
+{
+	put_psb_plus(g, ip, tsc);
+	hand_over(g);
+}
+
 void ipt_ptgen_flush(struct ipt_ptgen *g)
 {
 	put_tnt(g);
@@ -347,5 +429,5 @@ bool ipt_ptgen_enabled(const struct ipt_ptgen *g)
 
 uint64_t ipt_ptgen_pos(const struct ipt_ptgen *g)
 {
-	return g->pos;
+	return g->pos + g->n_out;
 }

@@ -477,6 +477,25 @@ static enum ipt_step_how resume(struct ipt_ethread *t, uint64_t tsc)
 	return how_to(t);
 }
 
+struct ipt_ptgen *ipt_step_ptgen(const struct ipt_ethread *t)
+{
+	return t->g;
+}
+
+void ipt_step_at(struct ipt_ethread *t, const struct user_regs_struct *regs)
+{
+	t->regs = *regs;
+	t->seen = true;
+	t->armed = t->sync_done = t->stale = t->signalled = t->in_syscall = t->own_trap = false;
+	t->restart = !ipt_ptgen_enabled(t->g) && restart_due(regs);
+}
+
+bool ipt_step_idle(const struct ipt_ethread *t)
+{
+	return t->seen && !t->restart && !t->in_syscall && !t->signalled && !t->stale &&
+	       !t->armed && ipt_step_mode(&t->regs) == IPT_X64 && !(t->regs.eflags & FLAG_TF);
+}
+
 static bool stale(const struct ipt_ethread *t)
 {
 	return t->stale;

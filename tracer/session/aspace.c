@@ -33,6 +33,9 @@ void ipt_aspace_put(struct aspace *as)
 		free(page);
 	ipt_u64map_fini(&as->pages);
 	ipt_maps_fini(&as->maps);
+	ipt_u64map_fini(&as->fresh);
+	ipt_vec_fini(&as->changes);
+	ipt_xl_unshare(as->xl);
 	free(as);
 }
 
@@ -55,6 +58,10 @@ struct aspace *ipt_aspace_copy(const struct aspace *as)
 		memcpy(copy, page, PAGE);
 		ipt_u64map_put(&c->pages, key, copy);
 	}
+	if (as->xl && !as->xl_retire)
+		c->xl = ipt_xl_share(as->xl);
+	c->xl_inode = as->xl_inode;
+	c->xl_why = as->xl_why;
 	return c;
 }
 

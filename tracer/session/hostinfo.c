@@ -66,18 +66,32 @@ static uint64_t clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-/* Count ticks over 20 ms of the monotonic clock: good to about 10^-4. */
-static uint64_t measure_hz(void)
+/* Ticks of the monotonic clock since the keeper began, at least for a millisecond: good to about
+ * 10^-3. The end of the recording measures again, over all of it. */
+static uint64_t measure_hz(const struct sess *s)
 {
-	uint64_t n0 = clock_ns(CLOCK_MONOTONIC_RAW), t0 = ipt_sess_tsc(), n1;
+	uint64_t ns;
 
 	do {
-		n1 = clock_ns(CLOCK_MONOTONIC_RAW);
-	} while (n1 - n0 < 20000000);
-	return (uint64_t)((double)(ipt_sess_tsc() - t0) * 1e9 / (double)(n1 - n0));
+		ns = clock_ns(CLOCK_MONOTONIC_RAW);
+	} while (ns - s->begin_ns < 1000000);
+	return (uint64_t)((double)(ipt_sess_tsc() - s->begin_tsc) * 1e9 /
+			  (double)(ns - s->begin_ns));
 }
 
-static void fill_clock(struct ipt_clock *c)
+void ipt_sess_begin_clock(struct sess *s)
+{
+	s->begin_ns = clock_ns(CLOCK_MONOTONIC_RAW);
+	s->begin_tsc = ipt_sess_tsc();
+}
+
+void ipt_sess_end_clock(struct sess *s)
+{
+	if (s->w && s->clock_measured)
+		ipt_writer_tsc_hz(s->w, measure_hz(s));
+}
+
+static void fill_clock(struct ipt_clock *c, struct sess *s)
 {
 	unsigned int a, b, x, d;
 
@@ -86,17 +100,18 @@ static void fill_clock(struct ipt_clock *c)
 		c->cpuid_15h_ebx = b;
 		c->cpuid_15h_ecx = x;
 	}
-	if (!perf_clock(c))
-		c->tsc_hz = measure_hz();
+	s->clock_measured = !perf_clock(c);
+	if (s->clock_measured)
+		c->tsc_hz = measure_hz(s);
 	c->start_tsc = ipt_sess_tsc();
 	c->start_realtime_ns = clock_ns(CLOCK_REALTIME);
 }
 
-void ipt_sess_host_info(const struct sess *s, struct ipt_session_info *info)
+void ipt_sess_host_info(struct sess *s, struct ipt_session_info *info)
 {
 	info->engine = s->backend->name;
 	info->slowed = s->backend->slowed;
 	info->noretcomp = s->bcfg.pt.noretcomp;
 	fill_cpu(&info->cpu);
-	fill_clock(&info->clock);
+	fill_clock(&info->clock, s);
 }

@@ -6,8 +6,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -140,6 +142,23 @@ static void signal_on_input(int fd)
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC);
 }
 
+static void ring(void *arg)
+{
+	struct sess *s = arg;
+
+	__atomic_add_fetch(&s->bell, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &s->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void make_pool(struct sess *s)
+{
+	cpu_set_t cpus;
+
+	s->n_cpus =
+		sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? (unsigned int)CPU_COUNT(&cpus) : 1;
+	s->pool = ipt_xl_pool_new((unsigned int)ipt_min_u64(s->n_cpus, 2), ring, s);
+}
+
 static int start_launch(struct sess *s, int gate)
 {
 	struct msg m;
@@ -173,6 +192,7 @@ static void finish(struct sess *s)
 	uint32_t flags = s->detached ? MSG_F_DETACHED : 0;
 	struct ipt_diag diag = {0};
 
+	ipt_sess_end_clock(s);
 	if (s->w && ipt_writer_finish(s->w, s->main_pid ? s->main_status : -1, &diag)) {
 		flags |= MSG_F_LOST;
 		ipt_sess_warn(s, "%s", diag.text);
@@ -200,7 +220,10 @@ int ipt_keeper_main(const struct ipt_record_opts *opts, const struct ipt_backend
 
 	s.diag.warn = warn_front;
 	s.diag.warn_arg = &s;
+	ipt_sess_begin_clock(&s);
 	become_keeper();
+	if (backend->translates)
+		make_pool(&s);
 	err = launch ? start_launch(&s, gate) : start_attach(&s);
 	if (gate >= 0)
 		close(gate);
@@ -212,6 +235,8 @@ int ipt_keeper_main(const struct ipt_record_opts *opts, const struct ipt_backend
 	ipt_sess_loop(&s);
 	ipt_place_free(&s);
 	finish(&s);
+	ipt_xl_pool_free(s.pool);
+	free(s.bells);
 	ipt_u64map_fini(&s.threads);
 	ipt_u64map_fini(&s.procs);
 	ipt_u64map_fini(&s.early);

@@ -94,6 +94,7 @@ void ipt_thr_end(struct thr *t, int status, uint32_t flags)
 
 	if (!t->out)
 		return;
+	ipt_xl_end(t);
 	if (t->bt) {
 		if (t->sig.set)
 			ipt_sess_write_signal(t, 0, WIFSIGNALED(status));
@@ -101,6 +102,10 @@ void ipt_thr_end(struct thr *t, int status, uint32_t flags)
 			struct ipt_sb_head h = ipt_thr_head(t);
 
 			ipt_writer_record(s->w, IPT_SB_PROC_EXIT, &h, &ex, sizeof(ex));
+		}
+		if (s->backend->translates) {
+			ipt_wthread_stepped(t->out, ipt_software_stepped(t->bt));
+			ipt_wthread_stops(t->out, t->n_stops);
 		}
 		s->backend->thread_free(t->bt);
 		t->bt = NULL;
@@ -177,6 +182,7 @@ void ipt_thr_exec(struct thr *t, pid_t old_tid)
 
 	end_siblings(t, old_tid);
 	t->sig.set = false;
+	ipt_xl_end(t);
 	ipt_thr_tell(t, IPT_STOP_EXEC, 0);
 	t->proc->as = ipt_aspace_new();
 	ipt_aspace_put(as);

@@ -10,11 +10,25 @@
 #include "session/priv.h"
 
 static volatile sig_atomic_t ticked;
+static uint32_t *bell; /* rung by each signal */
+
+static void ring(void)
+{
+	if (bell)
+		__atomic_add_fetch(bell, 1, __ATOMIC_RELEASE);
+}
 
 static void on_tick(int sig)
 {
 	(void)sig;
 	ticked = 1;
+	ring();
+}
+
+static void on_child(int sig)
+{
+	(void)sig;
+	ring();
 }
 
 static void on_first_exec(struct sess *s, struct thr *t)
@@ -48,6 +62,8 @@ static enum ipt_resume how_to(struct thr *t, int sig)
 	enum ipt_resume how;
 	bool frame;
 
+	if (!sig && ipt_xl_try_enter(t))
+		return IPT_RESUME_CONT;
 	if (!t->in_syscall) {
 		ipt_sess_check_code(t);
 		ipt_sysc_before(t);
@@ -82,7 +98,7 @@ void ipt_thr_resume(struct thr *t, int sig)
 	if (t->bt)
 		how = how_to(t, sig);
 	t->state = THR_RUNNING;
-	if (how == IPT_RESUME_STEP)
+	if (how == IPT_RESUME_STEP && !s->pool)
 		ipt_place_near(s, t->tid);
 	if (how == IPT_RESUME_STEP && !t->renewing && s->backend->stale &&
 	    s->backend->stale(t->bt)) {
@@ -231,6 +247,7 @@ static void on_signal_stop(struct thr *t, int sig)
 	siginfo_t si = {.si_signo = sig};
 
 	ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si);
+	ipt_xl_fix_siginfo(t, &si);
 	if (sig == SIGTRAP)
 		kind = classify_trap(t, &si);
 	if (!t->bt && kind != IPT_STOP_SIGNAL)
@@ -261,6 +278,7 @@ static void on_stop(struct thr *t, int status)
 	t->state = THR_STOPPED;
 	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &t->regs) < 0 && errno == ESRCH)
 		return; /* killed meanwhile: its end is on the way */
+	ipt_xl_left(t);
 	if (t->attached && !t->bt && !t->let_go && t->sess->w)
 		ipt_thr_begin(t);
 	switch (event) {
@@ -348,16 +366,26 @@ struct batch {
 	size_t n;
 };
 
+static void unstash(struct sess *s, struct batch *b)
+{
+	for (size_t i = 0; i < s->n_stash; i++) {
+		b->v[b->n].tid = s->stash[i].tid;
+		b->v[b->n++].status = s->stash[i].status;
+	}
+	s->n_stash = 0;
+}
+
 /*
  * All threads that are stopped now, before any of them is resumed: the kernel looks for a stopped
  * one from the same end each time, so that taking one by one would leave the others standing for
- * ever.
+ * ever. False: no thread is left.
  */
-static bool collect(struct batch *b)
+static bool collect(struct sess *s, struct batch *b, bool wait)
 {
 	b->n = 0;
+	unstash(s, b);
 	while (b->n < IPT_ARRAY_SIZE(b->v)) {
-		int flags = __WALL | (b->n ? WNOHANG : 0);
+		int flags = __WALL | (b->n || !wait ? WNOHANG : 0);
 		pid_t tid = waitpid(-1, &b->v[b->n].status, flags);
 
 		if (tid < 0 && errno == ECHILD && !b->n)
@@ -369,23 +397,56 @@ static bool collect(struct batch *b)
 	return true;
 }
 
+static void handle(struct sess *s, const struct batch *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		dispatch(s, b->v[i].tid, b->v[i].status);
+	if (ticked) {
+		ticked = 0;
+		ipt_sess_tick(s);
+	}
+}
+
+static void loop_stops(struct sess *s)
+{
+	struct batch b;
+
+	while (!s->leave && collect(s, &b, true))
+		handle(s, &b);
+}
+
+/* Threads that run translated ask without a stop. */
+static void loop_requests(struct sess *s)
+{
+	struct batch b;
+
+	while (!s->leave) {
+		ipt_xl_listen(s);
+		if (!collect(s, &b, false))
+			return;
+		handle(s, &b);
+		if (!ipt_xl_poll(s) && !b.n)
+			ipt_xl_sleep(s);
+	}
+}
+
 void ipt_sess_loop(struct sess *s)
 {
 	struct sigaction sa = {.sa_handler = on_tick};
 	struct itimerval every = {{0, 100000}, {0, 100000}};
-	struct batch b;
 
 	sigaction(SIGALRM, &sa, NULL);
 	sigaction(SIGIO, &sa, NULL);
-	setitimer(ITIMER_REAL, &every, NULL);
-	while (!s->leave && collect(&b)) {
-		for (size_t i = 0; i < b.n; i++)
-			dispatch(s, b.v[i].tid, b.v[i].status);
-		if (ticked) {
-			ticked = 0;
-			ipt_sess_tick(s);
-		}
+	if (s->pool) {
+		bell = &s->bell;
+		sa = (struct sigaction){.sa_handler = on_child, .sa_flags = SA_RESTART};
+		sigaction(SIGCHLD, &sa, NULL);
 	}
+	setitimer(ITIMER_REAL, &every, NULL);
+	if (s->pool)
+		loop_requests(s);
+	else
+		loop_stops(s);
 	every = (struct itimerval){0};
 	setitimer(ITIMER_REAL, &every, NULL);
 }

@@ -62,6 +62,7 @@ static bool parse_line(struct line *l, char *text)
 			      (prot[1] == 'w' ? PROT_WRITE : 0u) |
 			      (prot[2] == 'x' ? PROT_EXEC : 0u),
 		      .kind = kind_of(text + path),
+		      .shared = prot[3] == 's',
 		      .path = text + path},
 		.exec = prot[2] == 'x',
 	};

@@ -48,6 +48,8 @@ int ipt_msg_recv(int fd, struct msg *m, bool block);
 struct amap { /* one executable mapping */
 	uint64_t start, end, pgoff, inode;
 	uint32_t dev_major, dev_minor, prot, kind;
+	bool shared;          /* MAP_SHARED */
+	bool touched;         /* it is or was writable: its bytes may be others than the trace's */
 	char *path;           /* owned */
 	uint64_t file_start;  /* where its file's first page is mapped; 0 unknown */
 	uint8_t build_id[32]; /* after ipt_maps_build_id() */
@@ -59,10 +61,22 @@ struct amap_list {
 	size_t n, cap;
 };
 
+struct code_change {    /* replaced code while threads ran translated */
+	uint32_t epoch; /* of the translations made after it */
+	uint64_t seq;   /* its record */
+};
+
 struct aspace {
 	unsigned int refs;
 	struct amap_list maps;
 	struct ipt_u64map pages; /* va >> 12 to 4096 code bytes, as the trace has them; owned */
+	struct ipt_xl *xl;       /* its translations; counted; NULL: none (yet) */
+	uint64_t xl_inode;       /* of the file that it shares with us */
+	const char *xl_why;      /* why nothing is translated in it; NULL: it is */
+	bool xl_retire;          /* to be given up as soon as no thread is inside */
+	unsigned int n_inside;   /* threads that run translated */
+	struct ipt_u64map fresh; /* pages compared with the program's for the request at hand */
+	IPT_VEC(struct code_change) changes;
 };
 
 struct aspace *ipt_aspace_new(void);
@@ -137,8 +151,14 @@ struct thr {
 	bool rseq_asked;
 	uint64_t mask; /* its signal mask, while SIGTRAP is unblocked in it */
 	bool mask_known, trap_unblocked;
-	bool trap_waits; /* a SIGTRAP came that its mask blocks */
-	FILE *step_log;  /* owned */
+	bool trap_waits;          /* a SIGTRAP came that its mask blocks */
+	FILE *step_log;           /* owned */
+	struct ipt_xl_thread *xt; /* its slot in the translations; owned */
+	bool must_step;           /* the instruction at its address is not translated */
+	bool resend_stop;         /* a SIGSTOP came while it made a syscall for us */
+	bool asked_stop;          /* interrupted by us to leave the translations */
+	size_t told_changes;      /* of its address space */
+	uint64_t n_stops;         /* times it was stopped, or asked, while translated */
 };
 
 struct sess {
@@ -165,6 +185,17 @@ struct sess {
 	cpu_set_t cpus; /* where we may run when free */
 	unsigned int since_place;
 	uint64_t last_step_ns;
+	struct ipt_xl_pool *pool;     /* converts records; owned; NULL: nothing is translated */
+	uint64_t begin_ns, begin_tsc; /* of the monotonic clock and the TSC */
+	bool clock_measured;
+	uint32_t bell;           /* rung by signals and by who converts */
+	struct ipt_bells *bells; /* owned (xl_serve.c) */
+	unsigned int n_cpus;
+	struct { /* stops taken from the kernel while waiting for others */
+		pid_t tid;
+		int status;
+	} stash[64];
+	size_t n_stash;
 	struct ipt_diag diag;
 };
 
@@ -192,6 +223,8 @@ void ipt_sess_fresh_maps(struct thr *t);
 /* Make sure that the trace knows the code at the thread's address as it is now; bytes for the
  * engine follow. */
 void ipt_sess_check_code(struct thr *t);
+/* The page of code at @va as it is and as the trace has it; NULL: no code there. Lent. */
+const uint8_t *ipt_sess_code_page(struct thr *t, uint64_t va, bool *changeable);
 void ipt_sess_write_signal(struct thr *t, uint64_t handler, bool fatal);
 void ipt_sess_write_syscall(struct thr *t, bool returned);
 
@@ -225,6 +258,51 @@ void ipt_thr_resume(struct thr *t, int sig);
 void ipt_thr_tell(struct thr *t, enum ipt_stop_kind kind, int sig);
 void ipt_sess_tick(struct sess *s);
 
+/* --- syscalls made for a stopped thread (inject.c) --- */
+
+struct inject { /* a thread borrowed */
+	struct thr *t;
+	uint64_t insn; /* address of a SYSCALL instruction */
+	uint64_t mask; /* its signal mask */
+	struct user_regs_struct saved;
+	bool gone; /* it ended meanwhile */
+};
+
+/* The thread stands in user code, or in a syscall that the kernel is to restart. False: no place to
+ * make a syscall at. */
+bool ipt_inject_begin(struct inject *in, struct thr *t);
+/* Result as the kernel gives it. */
+int64_t ipt_inject(struct inject *in, uint64_t nr, const uint64_t args[6]);
+void ipt_inject_end(struct inject *in);
+
+/* --- threads that run translated (xl.c, xl_map.c, xl_serve.c) --- */
+
+/* Go on translated instead of stepped, when that is possible. */
+bool ipt_xl_try_enter(struct thr *t);
+/* It stopped: where it runs translated, the registers become its own. */
+void ipt_xl_left(struct thr *t);
+void ipt_xl_fix_siginfo(struct thr *t, siginfo_t *si);
+/* It ended. */
+void ipt_xl_end(struct thr *t);
+/* It is about to be let go: take out of its process what is ours, when it is the last. */
+void ipt_xl_let_go(struct thr *t);
+/* Code of [start, end) changed or went; @seq is the record of it. Before it the thread's stream had
+ * its break. */
+void ipt_xl_changed(struct thr *t, uint64_t start, uint64_t end, uint64_t seq);
+/* Give up all translations of @as. */
+void ipt_xl_retire(struct sess *s, struct aspace *as);
+extern const struct ipt_xl_ops ipt_xl_host_ops;
+/* NULL: done; else why not. */
+const char *ipt_xl_setup(struct thr *t);
+bool ipt_xl_map_cluster(struct thr *t, uint64_t va);
+void ipt_xl_unmap(struct thr *t);
+/* Serve waiting threads. True when there was something to do. */
+bool ipt_xl_poll(struct sess *s);
+/* What comes from now on ends the next ipt_xl_sleep(): stops, signals, requests, work done. */
+void ipt_xl_listen(struct sess *s);
+void ipt_xl_sleep(struct sess *s);
+void ipt_xl_tick(struct sess *s);
+
 /* --- reaching a stopped thread (remote.c) --- */
 
 extern const struct ipt_remote_ops ipt_remote;
@@ -251,7 +329,11 @@ void ipt_trap_sigaction(struct thr *t); /* after rt_sigaction */
 
 /* --- the rest --- */
 
-void ipt_sess_host_info(const struct sess *s, struct ipt_session_info *info); /* hostinfo.c */
+/* --- the clock and the machine (hostinfo.c) --- */
+
+void ipt_sess_begin_clock(struct sess *s);
+void ipt_sess_end_clock(struct sess *s);
+void ipt_sess_host_info(struct sess *s, struct ipt_session_info *info);
 
 int ipt_sess_open_writer(struct sess *s);       /* keeper.c */
 void ipt_place_near(struct sess *s, pid_t tid); /* place.c */

@@ -35,7 +35,7 @@ struct positions {
 };
 
 /* Positions of the other threads that share @t's address space; with @brk their streams are broken
- * first. */
+ * first. One that runs translated is told of a change when it meets it. */
 static void collect(struct positions *pos, struct thr *t, bool brk)
 {
 	struct sess *s = t->sess;
@@ -50,6 +50,8 @@ static void collect(struct positions *pos, struct thr *t, bool brk)
 
 		if (!o->bt || !o->proc || o->proc->as != t->proc->as)
 			continue;
+		if (o != t && o->xt && ipt_xl_thread_inside(o->xt))
+			continue;
 		if (brk)
 			exact = s->backend->code_break(o->bt, ipt_sess_tsc());
 		if (o == t)
@@ -62,8 +64,10 @@ static void collect(struct positions *pos, struct thr *t, bool brk)
 	}
 }
 
-static void write_map(struct thr *t, enum ipt_sb_type type, const struct amap *m, uint64_t start,
-		      uint64_t end, const uint8_t *bytes, const struct positions *pos)
+/* Sequence number of the record. */
+static uint64_t write_map(struct thr *t, enum ipt_sb_type type, const struct amap *m,
+			  uint64_t start, uint64_t end, const uint8_t *bytes,
+			  const struct positions *pos)
 {
 	struct ipt_sb_head h = ipt_thr_head(t);
 	struct ipt_sb_map rec = {
@@ -79,8 +83,8 @@ static void write_map(struct thr *t, enum ipt_sb_type type, const struct amap *m
 
 	if (bytes && ipt_writer_image(t->sess->w, bytes, end - start, rec.image) == 0)
 		ipt_aspace_store(t->proc->as, start, bytes, end - start);
-	ipt_writer_map(t->sess->w, type, &h, &rec, pos->v, pos->n, m->build_id, m->n_build_id,
-		       m->path);
+	return ipt_writer_map(t->sess->w, type, &h, &rec, pos->v, pos->n, m->build_id,
+			      m->n_build_id, m->path);
 }
 
 /* Bytes of [start, end), whole pages; NULL when nothing can be read. Holes read as zero. */
@@ -150,6 +154,7 @@ static void remove_gone(struct thr *t, const struct amap_list *now, struct posit
 	for (size_t i = 0; i < as->maps.n; i++) {
 		const struct amap *m = &as->maps.v[i];
 		struct ipt_sb_head h;
+		uint64_t seq;
 
 		if (held_in(now, m))
 			continue;
@@ -158,9 +163,37 @@ static void remove_gone(struct thr *t, const struct amap_list *now, struct posit
 			*broken = true;
 		}
 		h = ipt_thr_head(t);
-		ipt_writer_range(t->sess->w, IPT_SB_UNMAP, &h, m->start, m->end, 0, pos->v, pos->n);
+		seq = ipt_writer_range(t->sess->w, IPT_SB_UNMAP, &h, m->start, m->end, 0, pos->v,
+				       pos->n);
 		ipt_aspace_drop(as, m->start, m->end);
+		ipt_xl_changed(t, m->start, m->end, seq);
 	}
+}
+
+/* What the translations share with us is no code of the program's. */
+static void drop_own(struct amap_list *l, const struct aspace *as)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (as->xl_inode && l->v[i].inode == as->xl_inode && l->v[i].shared &&
+		    l->v[i].kind == IPT_SB_MAP_FILE && !strncmp(l->v[i].path, "/memfd: ", 8))
+			free(l->v[i].path);
+		else
+			l->v[n++] = l->v[i];
+	}
+	l->n = n;
+}
+
+static bool was_touched(const struct amap_list *old, const struct amap *m)
+{
+	if (m->prot & 2 /* PROT_WRITE */)
+		return true;
+	for (size_t i = 0; i < old->n; i++) {
+		if (old->v[i].touched && old->v[i].start < m->end && m->start < old->v[i].end)
+			return true;
+	}
+	return false;
 }
 
 void ipt_sess_sync_maps(struct thr *t)
@@ -172,6 +205,7 @@ void ipt_sess_sync_maps(struct thr *t)
 
 	if (ipt_maps_read(&now, t->tid))
 		return;
+	drop_own(&now, as);
 	remove_gone(t, &now, &pos, &broken);
 	if (!broken)
 		collect(&pos, t, false);
@@ -181,9 +215,13 @@ void ipt_sess_sync_maps(struct thr *t)
 		struct amap *m = &now.v[i];
 		const struct amap *was = held_in(&old, m);
 
+		m->touched = was_touched(&old, m);
 		if (was) {
 			memcpy(m->build_id, was->build_id, sizeof(m->build_id));
 			m->n_build_id = was->n_build_id;
+			/* Translations of what may be written now must look at their source. */
+			if (as->xl && (m->prot & ~was->prot & 2 /* PROT_WRITE */))
+				ipt_xl_invalidate(as->xl, m->start, m->end);
 			continue;
 		}
 		ipt_maps_build_id(m, t->tid);
@@ -218,6 +256,7 @@ static void record_code(struct thr *t, const struct amap *m, uint64_t va)
 	struct positions pos = {0};
 	uint8_t first[1];
 	uint64_t start, end;
+	uint64_t seq;
 	uint8_t *bytes;
 	bool known = ipt_aspace_read(t->proc->as, va, first, 1) == 1;
 
@@ -231,9 +270,48 @@ static void record_code(struct thr *t, const struct amap *m, uint64_t va)
 	if (!bytes)
 		return;
 	collect(&pos, t, known);
-	write_map(t, IPT_SB_CODE, m, start, end, bytes, &pos);
+	seq = write_map(t, IPT_SB_CODE, m, start, end, bytes, &pos);
+	if (known)
+		ipt_xl_changed(t, start, end, seq);
 	free(bytes);
 	free(pos.v);
+}
+
+/* Code of this mapping may change without a syscall that tells of it. */
+static bool changes_quietly(const struct amap *m)
+{
+	return (m->prot & 2 /* PROT_WRITE */) || m->shared;
+}
+
+/* Does what the trace has of the page still hold? Compared once a request. */
+static void compare_page(struct thr *t, const struct amap *m, uint64_t va)
+{
+	struct aspace *as = t->proc->as;
+	const uint8_t *had = ipt_u64map_get(&as->pages, va / PAGE);
+	uint8_t now[PAGE];
+
+	if (ipt_u64map_get(&as->fresh, va / PAGE))
+		return;
+	if (ipt_mem_read(t->tid, va, now, PAGE))
+		return;
+	if (!had || memcmp(had, now, PAGE))
+		record_code(t, m, va);
+	ipt_u64map_put(&as->fresh, va / PAGE, as);
+}
+
+const uint8_t *ipt_sess_code_page(struct thr *t, uint64_t va, bool *changeable)
+{
+	struct aspace *as = t->proc->as;
+	const struct amap *m = ipt_aspace_find(as, va);
+
+	if (!m || m->kind == IPT_SB_MAP_VSYSCALL)
+		return NULL;
+	*changeable = changes_quietly(m);
+	if (m->kind == IPT_SB_MAP_ANON || m->touched || *changeable)
+		compare_page(t, m, va);
+	else if (!ipt_u64map_get(&as->pages, va / PAGE))
+		record_code(t, m, va);
+	return ipt_u64map_get(&as->pages, va / PAGE);
 }
 
 void ipt_sess_check_code(struct thr *t)

@@ -70,6 +70,7 @@ void ipt_sess_tick(struct sess *s)
 	if (!s->w)
 		return;
 	ipt_birth_adopt(s, s->detaching ? 0 : 5);
+	ipt_xl_tick(s);
 	ipt_writer_flush(s->w);
 	if (ipt_writer_error(s->w) && !s->detaching) {
 		s->disk_full = true;

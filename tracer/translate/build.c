@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/* One trace: its path's instructions in order, its ways out behind them, literals last. */
+#include "priv.h"
+
+void ipt_xl_point(struct build *b, unsigned int flags, unsigned int reg, uint32_t aux)
+{
+	struct point *p;
+
+	if (!b->n_points || b->points[b->n_points - 1].off != b->c.n)
+		b->n_points++;
+	ipt_assert(b->n_points <= IPT_ARRAY_SIZE(b->points), "a trace with too many places");
+	p = &b->points[b->n_points - 1];
+	*p = (struct point){.off = b->c.n,
+			    .flags = (uint16_t)flags,
+			    .item = (uint8_t)b->item,
+			    .reg = (uint8_t)reg,
+			    .aux = aux};
+}
+
+struct side *ipt_xl_side(struct build *b, enum side_kind kind, uint32_t jump)
+{
+	struct side *s = &b->sides[b->n_sides++];
+
+	ipt_assert(b->n_sides <= MAX_SIDES, "a trace with too many ways out");
+	*s = (struct side){.kind = kind, .jump = jump, .item = (uint8_t)b->item};
+	return s;
+}
+
+void ipt_xl_literal_pair(struct build *b, uint64_t value, uint64_t second)
+{
+	ipt_assert(b->n_literals < IPT_ARRAY_SIZE(b->literals), "a trace with too many literals");
+	b->literals[b->n_literals++] = (struct literal){b->c.n - 4, value, second, true};
+}
+
+void ipt_xl_literal(struct build *b, uint64_t value)
+{
+	ipt_xl_literal_pair(b, value, 0);
+	b->literals[b->n_literals - 1].pair = false;
+}
+
+static uint32_t add_push(struct ipt_xl *x, uint64_t v)
+{
+	uint64_t **chunk = &x->push_chunks[x->n_pushes / EXIT_CHUNK];
+
+	if (!*chunk)
+		*chunk = ipt_xcalloc(EXIT_CHUNK, sizeof(**chunk));
+	(*chunk)[x->n_pushes % EXIT_CHUNK] = v;
+	return x->n_pushes++;
+}
+
+struct outcome { /* of a way along a path */
+	uint64_t ret[MAX_ITEMS];
+	unsigned int depth, deepest;
+	bool returned;
+};
+
+static void add_bit(struct xexit *e, bool bit, uint64_t ip)
+{
+	e->bits = e->bits << 1 | bit;
+	e->n_bits++;
+	if (!e->psb_ip)
+		e->psb_ip = ip;
+}
+
+static void pass(struct xexit *e, struct outcome *o, const struct path_item *it, bool last,
+		 bool off)
+{
+	switch ((enum item_event)it->event) {
+	case EV_NONE: break;
+	case EV_TAKEN:
+	case EV_NOT: add_bit(e, (it->event == EV_TAKEN) != (last && off), it->ip); break;
+	case EV_CALL:
+		if (it->f.i.target == it->ip + it->f.i.len)
+			break;
+		o->ret[o->depth++] = it->ip + it->f.i.len;
+		if (o->depth > o->deepest)
+			o->deepest = o->depth;
+		break;
+	case EV_RET:
+		if (last && off)
+			break;
+		o->depth--;
+		o->returned = true;
+		add_bit(e, true, it->ip);
+		break;
+	}
+}
+
+static bool makes_tip(enum exit_kind kind)
+{
+	return kind == EXIT_JMP_IND || kind == EXIT_CALL_IND || kind == EXIT_RET;
+}
+
+uint32_t ipt_xl_new_exit(struct build *b, enum exit_kind kind, unsigned int done, uint64_t target,
+			 bool off)
+{
+	struct ipt_xl *x = b->x;
+	struct xexit **chunk = &x->exit_chunks[x->n_exits / EXIT_CHUNK];
+	struct outcome o = {.depth = 0};
+	struct xexit *e;
+
+	if (!*chunk)
+		*chunk = ipt_xcalloc(EXIT_CHUNK, sizeof(**chunk));
+	e = exit_at(x, x->n_exits);
+	*e = (struct xexit){.target = target,
+			    .trace = b->index,
+			    .kind = (uint8_t)kind,
+			    .n_items = (uint16_t)done};
+	for (unsigned int i = 0; i < done; i++)
+		pass(e, &o, &b->path->v[i], i + 1 == done, off);
+	if (!e->psb_ip && makes_tip(kind))
+		e->psb_ip = b->path->v[done - 1].ip;
+	e->inner = o.returned ? (uint8_t)o.deepest : 0;
+	e->n_pushes = (uint8_t)o.depth;
+	for (unsigned int i = 0; i < o.depth; i++) {
+		uint32_t at = add_push(x, o.ret[i]);
+
+		if (!i)
+			e->pushes = at;
+	}
+	e->quiet = kind == EXIT_DIRECT && b->path->quiet && done == b->path->n && !off;
+	b->t->n_exits++;
+	return x->n_exits++;
+}
+
+static void put_literals(struct build *b)
+{
+	struct code *c = &b->c;
+
+	while ((c->va + c->n) % 8)
+		ipt_emit8(c, 0xcc);
+	for (unsigned int i = 0; i < b->n_literals; i++) {
+		ipt_emit_patch(c, b->literals[i].pos, c->n);
+		ipt_emit64(c, b->literals[i].value);
+		if (b->literals[i].pair)
+			ipt_emit64(c, b->literals[i].second);
+	}
+}
+
+/* True: it ended the trace. */
+static bool last_item(struct build *b, const struct path_item *it)
+{
+	switch (b->path->end) {
+	case END_DIRECT: return false;
+	case END_JMP_IND: ipt_xl_exit_indirect(b, it, EXIT_JMP_IND); break;
+	case END_CALL_IND: ipt_xl_exit_indirect(b, it, EXIT_CALL_IND); break;
+	case END_RET: ipt_xl_exit_indirect(b, it, EXIT_RET); break;
+	case END_SYSCALL: ipt_xl_exit_syscall(b, it); break;
+	}
+	return true;
+}
+
+static void one_item(struct build *b, const struct path_item *it)
+{
+	switch ((enum item_event)it->event) {
+	case EV_TAKEN:
+	case EV_NOT: ipt_xl_cond(b, it); break;
+	case EV_CALL: ipt_xl_push_const(b, it->ip + it->f.i.len); break;
+	case EV_RET: ipt_xl_ret_on_path(b, it); break;
+	case EV_NONE:
+		if (it->f.i.iclass != IPT_IC_JMP)
+			ipt_xl_move(b, it);
+		break;
+	}
+}
+
+static void body(struct build *b)
+{
+	const struct path *p = b->path;
+
+	b->t->body = b->t->code + b->c.n;
+	if (p->check)
+		ipt_xl_check_source(b);
+	for (unsigned int i = 0; i < p->n; i++) {
+		ipt_xl_point(b, 0, 0, 0);
+		if (i + 1 == p->n && last_item(b, &p->v[i]))
+			return;
+		one_item(b, &p->v[i]);
+		b->item++;
+	}
+	ipt_xl_point(b, 0, 0, 0);
+	ipt_xl_exit_direct(b, ipt_xl_new_exit(b, EXIT_DIRECT, p->n, p->next, false));
+}
+
+static void keep(struct build *b)
+{
+	struct trace *t = b->t;
+	const struct path *p = b->path;
+
+	t->n_items = (uint16_t)p->n;
+	t->items = ipt_xcalloc(p->n, sizeof(*t->items));
+	for (unsigned int i = 0; i < p->n; i++) {
+		t->items[i] = (struct item){.delta = (int32_t)(int64_t)(p->v[i].ip - t->head),
+					    .event = p->v[i].event,
+					    .len = p->v[i].f.i.len};
+	}
+	t->n_points = (uint16_t)b->n_points;
+	t->points = ipt_xcalloc(b->n_points, sizeof(*t->points));
+	memcpy(t->points, b->points, b->n_points * sizeof(*t->points));
+}
+
+void ipt_xl_build(struct ipt_xl *x, uint32_t index, const struct path *path, unsigned int cluster)
+{
+	struct cluster *cl = &x->clusters[cluster];
+	struct build *b = x->build;
+	uint32_t *slot;
+
+	/* The negated head in the entry is one aligned word, 2 bytes into it. */
+	cl->used = (uint32_t)((cl->used + 15) & ~15u) + 6;
+	if (!b)
+		x->build = b = ipt_xcalloc(1, sizeof(*b));
+	b->x = x;
+	b->path = path;
+	b->index = index;
+	b->t = trace_at(x, index);
+	b->n_sides = b->n_literals = b->n_points = b->item = 0;
+	*b->t = (struct trace){.head = path->v[0].ip,
+			       .epoch = x->epoch,
+			       .code = cl->used,
+			       .first_exit = x->n_exits,
+			       .cluster = (uint8_t)cluster,
+			       .checks = path->check};
+	b->c = (struct code){.p = cl->mem + cl->used, .va = cl->va + cl->used};
+	ipt_xl_entry(b);
+	body(b);
+	ipt_xl_sides(b);
+	put_literals(b);
+	keep(b);
+	b->t->size = b->c.n;
+	cl->used += b->c.n;
+	ipt_assert(b->c.n <= BODY_MAX, "a trace is larger than was thought");
+	slot = ipt_vec_push(&cl->traces);
+	*slot = index;
+}

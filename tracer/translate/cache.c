@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The translations of an address space: found by address, linked to each other, and taken out when
+ * their code changes. Threads run in them meanwhile: what they may read at any time is changed by
+ * single aligned stores only. Nothing that a record may name is ever freed before the space.
+ */
+#include "priv.h"
+
+#include <stdlib.h>
+
+#define PAGE       4096u
+#define REGION_MAX 16
+#define NO_HEAD    0x8000dead00000000ull /* no target is this */
+#define REACH      0x7f000000ull
+
+struct page_traces {
+	IPT_VEC(uint32_t) v;
+};
+
+uint64_t ipt_xl_body_va(const struct ipt_xl *x, const struct trace *t)
+{
+	return x->clusters[t->cluster].va + t->body;
+}
+
+struct trace *ipt_xl_find(struct ipt_xl *x, uint64_t head, uint32_t *index)
+{
+	void *v = ipt_u64map_get(&x->heads, head);
+
+	if (!v)
+		return NULL;
+	*index = (uint32_t)(uintptr_t)v - 1;
+	return trace_at(x, *index);
+}
+
+/* --- links --- */
+
+static void set_rel32(struct ipt_xl *x, const struct xexit *e, uint64_t to)
+{
+	const struct cluster *cl = &x->clusters[trace_at(x, e->trace)->cluster];
+	uint64_t from = cl->va + e->patch + 4;
+	int32_t rel;
+
+	if (ipt_xl_reaches(from, to, &rel))
+		__atomic_store_n((int32_t *)(void *)(cl->mem + e->patch), rel, __ATOMIC_RELEASE);
+}
+
+static void want(struct ipt_xl *x, uint32_t exit)
+{
+	struct xexit *e = exit_at(x, exit);
+	void *old = ipt_u64map_get(&x->wanted, e->target);
+
+	e->next_in = (uint32_t)(uintptr_t)old;
+	ipt_u64map_put(&x->wanted, e->target, (void *)(uintptr_t)(exit + 1));
+}
+
+void ipt_xl_link(struct ipt_xl *x, uint32_t exit, uint32_t index)
+{
+	struct xexit *e = exit_at(x, exit);
+	struct trace *t = trace_at(x, index);
+
+	e->linked = index + 1;
+	e->next_in = t->in;
+	t->in = exit + 1;
+	set_rel32(x, e, ipt_xl_body_va(x, t));
+}
+
+static void unlink_all(struct ipt_xl *x, struct trace *t)
+{
+	uint32_t next;
+
+	for (uint32_t i = t->in; i; i = next) {
+		struct xexit *e = exit_at(x, i - 1);
+		const struct trace *from = trace_at(x, e->trace);
+
+		next = e->next_in;
+		e->linked = 0;
+		set_rel32(x, e, x->clusters[from->cluster].va + e->miss);
+		want(x, i - 1);
+	}
+	t->in = 0;
+}
+
+/* --- the tables that threads look into --- */
+
+static uint64_t *hash_slot(struct ipt_xl *x, uint64_t head)
+{
+	uint32_t i = (uint32_t)(head * 0x9e3779b97f4a7c15ull >> (64 - LOW_HASH_BITS));
+
+	for (;; i = (i + 1) & ((1u << LOW_HASH_BITS) - 1)) {
+		uint64_t *s = (uint64_t *)(void *)(x->low + LOW_HASH + 16ull * i);
+
+		if (s[0] == head || !s[0])
+			return s;
+	}
+}
+
+static void publish(struct ipt_xl *x, const struct trace *t)
+{
+	uint64_t *s = hash_slot(x, t->head), va = x->clusters[t->cluster].va + t->code;
+	uint64_t *quick = (uint64_t *)(void *)(x->low + LOW_CODE) + (t->head & 0xffff);
+
+	if (!s[0] && ++x->n_hashed > (1u << LOW_HASH_BITS) * 3 / 4)
+		x->full = true;
+	__atomic_store_n(&s[1], va, __ATOMIC_RELEASE);
+	__atomic_store_n(&s[0], t->head, __ATOMIC_RELEASE);
+	if (__atomic_load_n(quick, __ATOMIC_RELAXED) == ipt_xl_stub_va(x, ipt_xl_stub_empty))
+		__atomic_store_n(quick, va, __ATOMIC_RELEASE);
+}
+
+/* --- traces by page --- */
+
+static void index_pages(struct ipt_xl *x, uint32_t index)
+{
+	const struct trace *t = trace_at(x, index);
+	uint64_t last = UINT64_MAX;
+
+	for (unsigned int i = 0; i < t->n_items; i++) {
+		uint64_t va = t->head + (uint64_t)(int64_t)t->items[i].delta;
+
+		for (uint64_t p = va / PAGE; p <= (va + t->items[i].len - 1) / PAGE; p++) {
+			struct page_traces *pt = ipt_u64map_get(&x->pages, p);
+			uint32_t *slot;
+
+			if (p == last)
+				continue;
+			last = p;
+			if (!pt) {
+				pt = ipt_xcalloc(1, sizeof(*pt));
+				ipt_u64map_put(&x->pages, p, pt);
+			}
+			slot = ipt_vec_push(&pt->v);
+			*slot = index;
+		}
+	}
+}
+
+void ipt_xl_add_head(struct ipt_xl *x, uint32_t index)
+{
+	const struct trace *t = trace_at(x, index);
+	uint32_t next;
+
+	ipt_u64map_put(&x->heads, t->head, (void *)(uintptr_t)(index + 1));
+	index_pages(x, index);
+	publish(x, t);
+	for (uint32_t i = (uint32_t)(uintptr_t)ipt_u64map_del(&x->wanted, t->head); i; i = next) {
+		next = exit_at(x, i - 1)->next_in;
+		ipt_xl_link(x, i - 1, index);
+	}
+	for (unsigned int k = 0; k < t->n_exits; k++) {
+		const struct xexit *e = exit_at(x, t->first_exit + k);
+		uint32_t to;
+
+		if (!e->patch)
+			continue;
+		if (ipt_xl_find(x, e->target, &to))
+			ipt_xl_link(x, t->first_exit + k, to);
+		else
+			want(x, t->first_exit + k);
+	}
+}
+
+/* No thread comes to @t any more; one inside goes on to its end. */
+static void kill_trace(struct ipt_xl *x, uint32_t index)
+{
+	struct trace *t = trace_at(x, index);
+	uint64_t *s;
+
+	if (t->dead)
+		return;
+	t->dead = true;
+	if (ipt_u64map_get(&x->heads, t->head) == (void *)(uintptr_t)(index + 1))
+		ipt_u64map_del(&x->heads, t->head);
+	unlink_all(x, t);
+	s = hash_slot(x, t->head);
+	if (s[0] == t->head)
+		__atomic_store_n(&s[1], ipt_xl_stub_va(x, ipt_xl_stub_dead), __ATOMIC_RELEASE);
+	__atomic_store_n((uint64_t *)(void *)(x->clusters[t->cluster].mem + t->imm), -NO_HEAD,
+			 __ATOMIC_RELEASE);
+}
+
+void ipt_xl_invalidate(struct ipt_xl *x, uint64_t start, uint64_t end)
+{
+	uint64_t first = start / PAGE, last = (end + PAGE - 1) / PAGE;
+	IPT_VEC(uint64_t) found = {0};
+	size_t it = 0;
+	uint64_t key;
+	void *v;
+
+	ipt_xl_forget(x, start, end);
+	while (ipt_u64map_next(&x->pages, &it, &key, &v)) {
+		if (key >= first && key < last)
+			*(uint64_t *)ipt_vec_push(&found) = key;
+	}
+	for (size_t k = 0; k < found.n; k++) {
+		struct page_traces *pt = ipt_u64map_del(&x->pages, found.v[k]);
+
+		for (size_t i = 0; i < pt->v.n; i++)
+			kill_trace(x, pt->v.v[i]);
+		ipt_vec_fini(&pt->v);
+		free(pt);
+	}
+	ipt_vec_fini(&found);
+}
+
+/* --- making them --- */
+
+static uint64_t distance(const struct cluster *cl, uint64_t va)
+{
+	uint64_t end = cl->va + IPT_XL_CLUSTER_BYTES;
+
+	if (va < cl->va)
+		return end - va;
+	return va > end ? va - cl->va : IPT_XL_CLUSTER_BYTES;
+}
+
+static int cluster_for(const struct ipt_xl *x, uint64_t va)
+{
+	for (unsigned int i = 0; i < x->n_clusters; i++) {
+		if (distance(&x->clusters[i], va) < REACH &&
+		    x->clusters[i].used + 2 * BODY_MAX < IPT_XL_CLUSTER_BYTES)
+			return (int)i;
+	}
+	return -1;
+}
+
+bool ipt_xl_near(const struct ipt_xl *x, uint64_t va)
+{
+	return cluster_for(x, va) >= 0;
+}
+
+static bool translate(struct ipt_xl *x, uint64_t head, bool hot)
+{
+	int cluster = cluster_for(x, head);
+	struct path path;
+	uint32_t index = x->n_traces, old;
+	struct trace **chunk = &x->trace_chunks[index / TRACE_CHUNK];
+
+	if (cluster < 0 || index / TRACE_CHUNK + 1 >= MAX_CHUNKS ||
+	    x->n_exits / EXIT_CHUNK + 1 >= MAX_CHUNKS || !ipt_xl_form(x, &path, head, hot))
+		return false;
+	if (!*chunk)
+		*chunk = ipt_xcalloc(TRACE_CHUNK, sizeof(**chunk));
+	ipt_xl_build(x, index, &path, (unsigned int)cluster);
+	__atomic_store_n(&x->n_traces, index + 1, __ATOMIC_RELEASE);
+	trace_at(x, index)->hot = hot;
+	if (ipt_xl_find(x, head, &old))
+		kill_trace(x, old);
+	ipt_xl_add_head(x, index);
+	return true;
+}
+
+struct region { /* addresses to translate */
+	uint64_t v[REGION_MAX];
+	unsigned int n;
+};
+
+static void add_to_region(const struct ipt_xl *x, struct region *r, uint64_t va)
+{
+	if (va && r->n < REGION_MAX && !ipt_u64map_get(&x->heads, va))
+		r->v[r->n++] = va;
+}
+
+/* Where a trace goes on, and where the calls on it return to. */
+static void add_ways(const struct ipt_xl *x, struct region *r, const struct trace *t)
+{
+	for (unsigned int k = 0; k < t->n_exits; k++) {
+		const struct xexit *e = exit_at(x, t->first_exit + k);
+
+		if (e->patch)
+			add_to_region(x, r, e->target);
+		add_to_region(x, r, e->ret);
+	}
+	for (unsigned int k = 0; k < t->n_items; k++) {
+		if (t->items[k].event == EV_CALL)
+			add_to_region(x, r,
+				      t->head + (uint64_t)(int64_t)t->items[k].delta +
+					      t->items[k].len);
+	}
+}
+
+/* What can be reached from @head, nearest first. */
+static void translate_region(struct ipt_xl *x, uint64_t head)
+{
+	struct region r = {{head}, 1};
+	uint32_t index;
+
+	for (unsigned int i = 0; i < r.n; i++) {
+		if (!ipt_xl_find(x, r.v[i], &index) && translate(x, r.v[i], false))
+			add_ways(x, &r, ipt_xl_find(x, r.v[i], &index));
+	}
+}
+
+uint64_t ipt_xl_enter(struct ipt_xl *x, uint64_t head)
+{
+	const struct trace *t;
+	uint32_t index;
+
+	if (!ipt_xl_find(x, head, &index))
+		translate_region(x, head);
+	t = ipt_xl_find(x, head, &index);
+	return t ? ipt_xl_body_va(x, t) : 0;
+}
+
+/* --- places --- */
+
+int ipt_xl_cluster_of(const struct ipt_xl *x, uint64_t va)
+{
+	for (unsigned int i = 0; i < x->n_clusters; i++) {
+		if (va - x->clusters[i].va < IPT_XL_CLUSTER_BYTES)
+			return (int)i;
+	}
+	return -1;
+}
+
+struct trace *ipt_xl_trace_of(const struct ipt_xl *x, uint64_t va, uint32_t *index)
+{
+	int c = ipt_xl_cluster_of(x, va);
+	const struct cluster *cl;
+	size_t lo = 0, hi;
+
+	if (c < 0)
+		return NULL;
+	cl = &x->clusters[c];
+	hi = cl->traces.n;
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (cl->va + trace_at(x, cl->traces.v[mid])->code <= va)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return NULL;
+	*index = cl->traces.v[lo - 1];
+	return va < cl->va + trace_at(x, *index)->code + trace_at(x, *index)->size
+		       ? trace_at(x, *index)
+		       : NULL;
+}
+
+uint32_t ipt_xl_bump(struct ipt_xl *x)
+{
+	return ++x->epoch;
+}
+
+uint32_t ipt_xl_epoch(const struct ipt_xl *x)
+{
+	return x->epoch;
+}
+
+bool ipt_xl_full(const struct ipt_xl *x)
+{
+	return x->full;
+}
+
+bool ipt_xl_improve(struct ipt_xl *x)
+{
+	(void)x;
+	(void)translate;
+	return false;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* One thread: its control block, its records, its requests. */
+#include "priv.h"
+
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NANO_TIMEOUT 20000000u
+#define SPIN_ROUNDS  2000u
+
+static uint64_t segment_va(const struct ipt_xl_thread *t, unsigned int seg)
+{
+	return t->ctl_va + IPT_XL_SEGMENT_BYTES * (seg + 1ull);
+}
+
+static uint8_t *at(const struct ipt_xl_thread *t, uint64_t va)
+{
+	return t->ctl + (va - t->ctl_va);
+}
+
+static void use_segment(struct ipt_xl_thread *t, unsigned int seg)
+{
+	t->segment = seg;
+	t->from = segment_va(t, seg);
+	slot_put64(t, SL_PTR, t->from);
+	slot_put64(t, SL_LIM, t->from + IPT_XL_SEGMENT_BYTES - SEGMENT_SLACK);
+}
+
+struct ipt_xl_thread *ipt_xl_thread_new(struct ipt_xl *x, struct ipt_xl_pool *pool,
+					struct ipt_ptgen *g, const struct ipt_xl_sink *sink,
+					void *arg)
+{
+	struct ipt_xl_thread *t;
+	int slot = ipt_xl_slot_take(x);
+
+	if (slot < 0)
+		return NULL;
+	t = ipt_xcalloc(1, sizeof(*t));
+	t->x = ipt_xl_get(x);
+	t->pool = pool;
+	t->g = g;
+	t->sink = *sink;
+	t->sink_arg = arg;
+	t->slot = slot;
+	t->ctl = x->slots + (uint64_t)slot * IPT_XL_SLOT_BYTES;
+	t->ctl_va = x->slots_va + (uint64_t)slot * IPT_XL_SLOT_BYTES;
+	t->epoch = x->epoch;
+	t->done_tail = &t->done;
+	slot_put64(t, SL_SELF, t->ctl_va);
+	slot_put64(t, SL_BELL, x->low_va + LOW_BELL);
+	slot_put64(t, SL_LOW, x->low_va);
+	slot_put64(t, SL_TIMEOUT + 8, NANO_TIMEOUT);
+	slot_put32(t, SL_SPIN, SPIN_ROUNDS);
+	use_segment(t, 0);
+	return t;
+}
+
+static void hand_out(struct ipt_xl_thread *t)
+{
+	struct out_piece *p = ipt_xl_take_done(t), *next;
+
+	for (; p; p = next) {
+		next = p->next;
+		if (p->n)
+			t->sink.pt(t->sink_arg, p->bytes, p->n);
+		if (p->epoch)
+			t->sink.epoch(t->sink_arg, p->epoch);
+		free(p);
+	}
+}
+
+void ipt_xl_thread_free(struct ipt_xl_thread *t)
+{
+	if (!t)
+		return;
+	ipt_xl_wait_idle(t);
+	hand_out(t);
+	ipt_xl_slot_release(t->x, t->slot);
+	ipt_xl_put(t->x);
+	free(t);
+}
+
+bool ipt_xl_thread_take(struct ipt_xl_thread *t, const uint8_t *p, size_t n)
+{
+	struct out_piece *piece;
+
+	if (!t->cur)
+		return false;
+	piece = ipt_xcalloc(1, sizeof(*piece) + n);
+	piece->n = n;
+	memcpy(piece->bytes, p, n);
+	*t->cur->tail = piece;
+	t->cur->tail = &piece->next;
+	return true;
+}
+
+uint64_t ipt_xl_thread_gs(const struct ipt_xl_thread *t)
+{
+	return t->ctl_va;
+}
+
+bool ipt_xl_thread_inside(const struct ipt_xl_thread *t)
+{
+	return t->inside;
+}
+
+uint64_t ipt_xl_thread_insns(const struct ipt_xl_thread *t)
+{
+	return __atomic_load_n(&t->insns, __ATOMIC_RELAXED);
+}
+
+uint64_t ipt_xl_thread_asks(const struct ipt_xl_thread *t)
+{
+	return t->asks;
+}
+
+/* Convert here and now what is recorded up to @ptr. */
+static void convert_here(struct ipt_xl_thread *t, uint64_t ptr, uint64_t tsc)
+{
+	ipt_xl_wait_idle(t);
+	hand_out(t);
+	ipt_ptgen_batch(t->g, true);
+	if (ptr > t->from)
+		ipt_xl_convert(t, at(t, t->from), at(t, ptr), tsc);
+	t->from = ptr;
+}
+
+void ipt_xl_collect(struct ipt_xl_thread *t, bool all, uint64_t tsc)
+{
+	hand_out(t);
+	if (!all)
+		return;
+	convert_here(t, slot_u64(t, SL_PTR), tsc);
+	ipt_ptgen_batch(t->g, false);
+}
+
+bool ipt_xl_thread_enter(struct ipt_xl_thread *t, struct user_regs_struct *regs, uint64_t tsc)
+{
+	uint64_t va = ipt_xl_enter(t->x, regs->rip);
+
+	if (!va)
+		return false;
+	if (!ipt_ptgen_enabled(t->g))
+		ipt_ptgen_enable(t->g, regs->rip, IPT_X64, tsc);
+	t->tsc = ipt_max_u64(t->tsc, tsc);
+	t->epoch = t->x->epoch;
+	use_segment(t, t->segment);
+	slot_put32(t, SL_STATE, SL_STATE_NONE);
+	slot_put64(t, SL_APP_GS, regs->gs_base);
+	regs->rip = va;
+	regs->gs_base = t->ctl_va;
+	t->inside = true;
+	return true;
+}
+
+static void settle(struct ipt_xl_thread *t, const struct place *p, uint64_t ptr)
+{
+	uint32_t exit;
+
+	switch (p->kind) {
+	case PLACE_UNKNOWN:
+	case PLACE_EXITED: break;
+	case PLACE_PART: ipt_xl_convert_part(t, p->trace, p->items); break;
+	case PLACE_TAKE: ipt_xl_convert_exit(t, p->exit); break;
+	case PLACE_RAW:
+		memcpy(&exit, at(t, ptr), sizeof(exit));
+		ipt_xl_convert_raw(t, exit, p->ip);
+		break;
+	}
+}
+
+bool ipt_xl_thread_leave(struct ipt_xl_thread *t, struct user_regs_struct *regs, uint64_t tsc)
+{
+	bool stub = regs->rip - (t->x->low_va + LOW_STUBS) < LOW_SIZE - LOW_STUBS;
+	uint64_t ptr = slot_u64(t, SL_PTR);
+	struct place p = ipt_xl_where(t, regs);
+
+	t->inside = t->broken = false;
+	if (p.undo)
+		ptr -= 4;
+	convert_here(t, ptr, tsc);
+	settle(t, &p, ptr);
+	ipt_ptgen_batch(t->g, false);
+	slot_put32(t, SL_STATE, SL_STATE_NONE);
+	if (p.kind == PLACE_PART) {
+		const struct trace *tr = trace_at(t->x, p.trace);
+		const struct item *it = &tr->items[p.items < tr->n_items ? p.items : 0];
+
+		regs->rip = tr->head + (uint64_t)(int64_t)it->delta;
+	} else if (p.kind != PLACE_UNKNOWN) {
+		regs->rip = p.ip;
+	}
+	if (stub)
+		regs->orig_rax = (uint64_t)-1;
+	regs->gs_base = slot_u64(t, SL_APP_GS);
+	return p.kind != PLACE_UNKNOWN;
+}
+
+void ipt_xl_thread_gone(struct ipt_xl_thread *t, uint64_t tsc)
+{
+	t->inside = false;
+	ipt_xl_collect(t, true, tsc);
+}
+
+bool ipt_xl_break(struct ipt_xl_thread *t, uint64_t tsc)
+{
+	ipt_xl_collect(t, true, tsc);
+	if (ipt_ptgen_enabled(t->g)) {
+		ipt_ptgen_async(t->g, slot_u64(t, SL_TARGET), tsc);
+		t->broken = true;
+	}
+	ipt_ptgen_flush(t->g);
+	t->epoch = t->x->epoch;
+	return true;
+}
+
+void ipt_xl_thread_told(struct ipt_xl_thread *t)
+{
+	t->epoch = t->x->epoch;
+}
+
+/* --- requests --- */
+
+static enum ipt_xl_ask reply(struct ipt_xl_thread *t, uint64_t va)
+{
+	slot_put64(t, SL_REPLY, va);
+	if (__atomic_exchange_n((uint32_t *)(void *)(t->ctl + SL_STATE), SL_STATE_DONE,
+				__ATOMIC_ACQ_REL) == SL_STATE_ASLEEP)
+		syscall(SYS_futex, t->ctl + SL_STATE, FUTEX_WAKE, 1, NULL, NULL, 0);
+	return IPT_XL_ASK_DONE;
+}
+
+static enum ipt_xl_ask to_target(struct ipt_xl_thread *t, uint64_t target, uint64_t *va)
+{
+	uint64_t at_va = ipt_xl_enter(t->x, target);
+
+	*va = target;
+	if (at_va) {
+		/* A break for changed code ends here. */
+		if (t->broken)
+			ipt_ptgen_enable(t->g, target, IPT_X64, t->tsc);
+		t->broken = false;
+		return reply(t, at_va);
+	}
+	return ipt_xl_near(t->x, target) ? IPT_XL_ASK_STEP : IPT_XL_ASK_NEAR;
+}
+
+/* The exit's id stands at the pointer: complete the record. */
+static void commit_raw(struct ipt_xl_thread *t)
+{
+	uint64_t ptr = slot_u64(t, SL_PTR), target = slot_u64(t, SL_TARGET);
+	uint32_t raw = ID_RAW;
+
+	memcpy(at(t, ptr + 4), &raw, sizeof(raw));
+	memcpy(at(t, ptr + 8), &target, sizeof(target));
+	slot_put32(t, SL_KIND, SL_REQ_MISS);
+	slot_put64(t, SL_PTR, ptr + 16);
+}
+
+/* Where the jump that ends the exit's code is; a trace goes on at its body. */
+static uint64_t after_full(const struct ipt_xl_thread *t)
+{
+	uint32_t id = slot_u32(t, SL_ID);
+	const struct xexit *e;
+
+	if (id & ID_TRACE)
+		return ipt_xl_body_va(t->x, trace_at(t->x, id & ~ID_TRACE));
+	e = exit_at(t->x, id);
+	return t->x->clusters[trace_at(t->x, e->trace)->cluster].va + e->patch - 1;
+}
+
+static enum ipt_xl_ask full(struct ipt_xl_thread *t, uint64_t tsc)
+{
+	uint64_t ptr = slot_u64(t, SL_PTR);
+
+	if (ptr > t->from) {
+		ipt_xl_submit(t, at(t, t->from), at(t, ptr), t->segment, tsc);
+		t->from = ptr;
+	}
+	for (unsigned int k = 1; k < IPT_XL_SEGMENTS; k++) {
+		unsigned int seg = (t->segment + k) % IPT_XL_SEGMENTS;
+
+		if (ipt_xl_segment_free(t, seg)) {
+			use_segment(t, seg);
+			return reply(t, after_full(t));
+		}
+	}
+	return IPT_XL_ASK_WAIT;
+}
+
+enum ipt_xl_ask ipt_xl_serve(struct ipt_xl_thread *t, uint64_t *va, uint64_t *n, uint64_t tsc)
+{
+	uint32_t state = slot_u32(t, SL_STATE);
+	uint64_t target;
+
+	if (state != SL_STATE_POSTED && state != SL_STATE_ASLEEP)
+		return IPT_XL_ASK_NONE;
+	target = slot_u64(t, SL_TARGET);
+	*va = target;
+	*n = 1;
+	switch (slot_u32(t, SL_KIND)) {
+	case SL_REQ_INDIRECT: commit_raw(t); /* fall through */
+	case SL_REQ_MISS: t->asks++; return to_target(t, target, va);
+	case SL_REQ_FULL: return full(t, tsc);
+	case SL_REQ_STEP: t->asks++; return IPT_XL_ASK_STEP;
+	case SL_REQ_MAPS: t->asks++; return IPT_XL_ASK_MAPS;
+	case SL_REQ_STALE: t->asks++; return IPT_XL_ASK_STALE;
+	default: return IPT_XL_ASK_STEP;
+	}
+}
+
+enum ipt_xl_ask ipt_xl_answer(struct ipt_xl_thread *t, uint64_t *va)
+{
+	return to_target(t, slot_u64(t, SL_TARGET), va);
+}
