@@ -64,16 +64,32 @@ void ipt_ptgen_batch(struct ipt_ptgen *g, bool on);
 void ipt_ptgen_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n);
 /* A near call that returns to @ret, not one to the next instruction. */
 void ipt_ptgen_call(struct ipt_ptgen *g, uint64_t ret);
-/* Calls nested up to @depth were made and returned from, with their returns among the bits: what
- * they pushed over is forgotten. */
-void ipt_ptgen_inner(struct ipt_ptgen *g, unsigned int depth);
 /* A near return to @next. */
 void ipt_ptgen_ret(struct ipt_ptgen *g, uint64_t next);
-/* An indirect jump or call to @next. */
-void ipt_ptgen_tip(struct ipt_ptgen *g, uint64_t next);
-bool ipt_ptgen_psb_due(const struct ipt_ptgen *g);
-/* PSB+ before the instruction at @ip, the next one that makes a packet. */
+/* PSB+ before the instruction at @ip, the next one that makes a packet, when one is due. */
 void ipt_ptgen_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc);
+
+enum ipt_way_end {
+	IPT_WAY_ON, /* nothing that makes a packet */
+	IPT_WAY_JMP,
+	IPT_WAY_CALL,
+	IPT_WAY_RET,
+};
+
+struct ipt_way {         /* outcomes of a stretch of code */
+	uint64_t bits;   /* of conditional branches and returns to calls in the stretch, oldest
+			    highest */
+	uint64_t psb_ip; /* first instruction that makes a packet; 0: none */
+	uint64_t ret;    /* CALL: where it returns to; 0: the call is to the next instruction */
+	const uint64_t *calls; /* return addresses of those that have not returned; lent */
+	uint8_t n_bits;
+	uint8_t n_calls;
+	uint8_t inner; /* deepest nest of calls that the stretch returned from */
+	uint8_t end;   /* enum ipt_way_end: how it ends */
+};
+
+/* All of @w, ending at @target where the end is a branch. */
+void ipt_ptgen_way(struct ipt_ptgen *g, const struct ipt_way *w, uint64_t target, uint64_t tsc);
 
 /* --- software engines: make branches of a thread that its host resumes and stops --- */
 

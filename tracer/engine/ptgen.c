@@ -359,23 +359,27 @@ void ipt_ptgen_batch(struct ipt_ptgen *g, bool on)
 	hand_over(g);
 }
 
-void ipt_ptgen_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
+static inline void add_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
 {
-	while (n) {
+	while (g->n_tnt + n >= g->max_tnt) {
 		unsigned int k = g->max_tnt - g->n_tnt;
 
-		if (k > n)
-			k = n;
 		n -= k;
 		g->tnt = g->tnt << k | (bits >> n & ((1ull << k) - 1));
 		g->n_tnt += k;
-		if (g->n_tnt == g->max_tnt)
-			put_tnt(g);
+		put_tnt(g);
 	}
+	g->tnt = g->tnt << n | (bits & ((1ull << n) - 1));
+	g->n_tnt += n;
+}
+
+void ipt_ptgen_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
+{
+	add_bits(g, bits, n);
 	hand_over(g);
 }
 
-void ipt_ptgen_call(struct ipt_ptgen *g, uint64_t ret)
+static inline void add_call(struct ipt_ptgen *g, uint64_t ret)
 {
 	if (g->cfg.noretcomp)
 		return;
@@ -383,7 +387,13 @@ void ipt_ptgen_call(struct ipt_ptgen *g, uint64_t ret)
 	stack_push(&g->comp, ret);
 }
 
-void ipt_ptgen_inner(struct ipt_ptgen *g, unsigned int depth)
+void ipt_ptgen_call(struct ipt_ptgen *g, uint64_t ret)
+{
+	add_call(g, ret);
+}
+
+/* Calls nested so deep pushed over the oldest entries. */
+static inline void push_over(struct ipt_ptgen *g, unsigned int depth)
 {
 	unsigned int left = depth < RET_DEPTH ? RET_DEPTH - depth : 0;
 
@@ -399,20 +409,32 @@ void ipt_ptgen_ret(struct ipt_ptgen *g, uint64_t next)
 	hand_over(g);
 }
 
-void ipt_ptgen_tip(struct ipt_ptgen *g, uint64_t next)
+void ipt_ptgen_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
 {
-	put_tip(g, next);
+	if (is_psb_due(g))
+		put_psb_plus(g, ip, tsc);
 	hand_over(g);
 }
 
-bool ipt_ptgen_psb_due(const struct ipt_ptgen *g)
+void ipt_ptgen_way(struct ipt_ptgen *g, const struct ipt_way *w, uint64_t target, uint64_t tsc)
 {
-	return is_psb_due(g);
-}
-
-void ipt_ptgen_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
-{
-	put_psb_plus(g, ip, tsc);
+	if (w->psb_ip && is_psb_due(g))
+		put_psb_plus(g, w->psb_ip, tsc);
+	if (w->inner)
+		push_over(g, w->inner);
+	add_bits(g, w->bits, w->n_bits);
+	for (unsigned int i = 0; i < w->n_calls; i++)
+		add_call(g, w->calls[i]);
+	switch ((enum ipt_way_end)w->end) {
+	case IPT_WAY_ON: break;
+	case IPT_WAY_RET: do_ret(g, target); break;
+	case IPT_WAY_CALL:
+		if (w->ret)
+			add_call(g, w->ret);
+		put_tip(g, target);
+		break;
+	case IPT_WAY_JMP: put_tip(g, target); break;
+	}
 	hand_over(g);
 }
 

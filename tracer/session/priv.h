@@ -188,8 +188,9 @@ struct sess {
 	struct ipt_xl_pool *pool;     /* converts records; owned; NULL: nothing is translated */
 	uint64_t begin_ns, begin_tsc; /* of the monotonic clock and the TSC */
 	bool clock_measured;
-	uint32_t bell;           /* rung by signals and by who converts */
-	struct ipt_bells *bells; /* owned (xl_serve.c) */
+	uint64_t last_ask, ask_gap; /* TSC: last request; between requests, lately */
+	uint32_t bell;              /* rung by signals and by who converts */
+	struct ipt_bells *bells;    /* owned (xl_serve.c) */
 	unsigned int n_cpus;
 	struct { /* stops taken from the kernel while waiting for others */
 		pid_t tid;
@@ -223,6 +224,8 @@ void ipt_sess_fresh_maps(struct thr *t);
 /* Make sure that the trace knows the code at the thread's address as it is now; bytes for the
  * engine follow. */
 void ipt_sess_check_code(struct thr *t);
+/* The page of code at @va as the trace has it, when nothing can have changed it since; NULL. */
+const uint8_t *ipt_sess_known_page(struct thr *t, uint64_t va);
 /* The page of code at @va as it is and as the trace has it; NULL: no code there. Lent. */
 const uint8_t *ipt_sess_code_page(struct thr *t, uint64_t va, bool *changeable);
 void ipt_sess_write_signal(struct thr *t, uint64_t handler, bool fatal);

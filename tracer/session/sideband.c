@@ -299,6 +299,14 @@ static void compare_page(struct thr *t, const struct amap *m, uint64_t va)
 	ipt_u64map_put(&as->fresh, va / PAGE, as);
 }
 
+const uint8_t *ipt_sess_known_page(struct thr *t, uint64_t va)
+{
+	struct aspace *as = t->proc->as;
+	const struct amap *m = ipt_aspace_find(as, va);
+
+	return m && !changes_quietly(m) ? ipt_u64map_get(&as->pages, va / PAGE) : NULL;
+}
+
 const uint8_t *ipt_sess_code_page(struct thr *t, uint64_t va, bool *changeable)
 {
 	struct aspace *as = t->proc->as;

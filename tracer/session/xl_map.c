@@ -80,10 +80,11 @@ static uint64_t hole(void *host, uint64_t lo, uint64_t hi, uint64_t size)
 static const uint8_t *page(void *host, uint64_t va, unsigned int *flags)
 {
 	struct thr *t = host;
-	bool changeable;
-	const uint8_t *p = ipt_sess_code_page(t, va, &changeable);
+	bool changeable, peek = *flags & IPT_XL_PAGE_PEEK;
+	const uint8_t *p =
+		peek ? ipt_sess_known_page(t, va) : ipt_sess_code_page(t, va, &changeable);
 
-	*flags = p && changeable ? IPT_XL_PAGE_CHECK : 0;
+	*flags = p && !peek && changeable ? IPT_XL_PAGE_CHECK : 0;
 	/* Nothing more is made in translations that are being given up. */
 	return t->proc->as->xl_retire ? NULL : p;
 }

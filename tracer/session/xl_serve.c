@@ -10,11 +10,10 @@
 
 #include "session/priv.h"
 
-#define WAKE_MAX 120u /* bells waited for at once */
-#define SPIN_TICKS                                                                                 \
-	150000u /* of the TSC: looking on before sleeping, as long as waking another CPU takes */
-#define SLEEP_NS 100000000
-#define POLL_NS  1000000 /* without futex_waitv() */
+#define WAKE_MAX   120u   /* bells waited for at once */
+#define SPIN_TICKS 300000 /* TSC: looking on before sleeping; waking another CPU takes as long */
+#define SLEEP_NS   100000000
+#define POLL_NS    1000000 /* without futex_waitv() */
 
 static void stop_it(struct thr *t)
 {
@@ -53,6 +52,14 @@ static void act(struct thr *t, enum ipt_xl_ask ask, uint64_t va)
 		act(t, ask, va);
 }
 
+static void note_ask(struct sess *s)
+{
+	uint64_t now = ipt_sess_tsc();
+
+	s->ask_gap = (s->ask_gap * 3 + (now - s->last_ask)) / 4;
+	s->last_ask = now;
+}
+
 static bool serve(struct thr *t)
 {
 	struct aspace *as = t->proc->as;
@@ -66,6 +73,7 @@ static bool serve(struct thr *t)
 	ask = ipt_xl_serve(t->xt, &va, &n, ipt_sess_tsc());
 	if (ask == IPT_XL_ASK_NONE || ask == IPT_XL_ASK_WAIT)
 		return false;
+	note_ask(t->sess);
 	if (ipt_xl_full(as->xl))
 		ipt_xl_retire(t->sess, as);
 	act(t, ask, va);
@@ -86,6 +94,10 @@ bool ipt_xl_poll(struct sess *s)
 
 		if (t->state == THR_RUNNING && serve(t))
 			any = true;
+		if (t->xt && !t->proc->as->xl_retire) {
+			ipt_xl_host(t->proc->as->xl, t);
+			any |= ipt_xl_improve(t->proc->as->xl);
+		}
 	}
 	return any;
 }
@@ -186,11 +198,33 @@ static void wait_for(const struct ipt_bells *b)
 	}
 }
 
+/* Nothing is asked: translate what is likely to be asked for, until something is. */
+static void look_ahead(struct sess *s)
+{
+	size_t it = 0;
+	uint64_t key;
+	void *v;
+
+	while (!rung(s->bells) && ipt_u64map_next(&s->threads, &it, &key, &v)) {
+		struct thr *t = v;
+
+		if (!t->xt || !ipt_xl_thread_inside(t->xt) || t->proc->as->xl_retire)
+			continue;
+		ipt_xl_host(t->proc->as->xl, t);
+		while (!rung(s->bells) && ipt_xl_ahead(t->proc->as->xl))
+			;
+	}
+}
+
 void ipt_xl_sleep(struct sess *s)
 {
-	uint64_t until = ipt_sess_tsc() + (s->n_cpus > 1 ? SPIN_TICKS : 0);
+	/* Where requests come one after the other the next is near too; else the CPU is better
+	 * used by who converts. */
+	bool soon = s->n_cpus > 1 && s->ask_gap < 4 * SPIN_TICKS;
+	uint64_t until = ipt_sess_tsc() + (soon ? SPIN_TICKS : 0);
 	struct ipt_bells *b = s->bells;
 
+	look_ahead(s);
 	while (!rung(b)) {
 		if (ipt_sess_tsc() < until) {
 			__builtin_ia32_pause();

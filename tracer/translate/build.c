@@ -38,14 +38,19 @@ void ipt_xl_literal(struct build *b, uint64_t value)
 	b->literals[b->n_literals - 1].pair = false;
 }
 
-static uint32_t add_push(struct ipt_xl *x, uint64_t v)
+/* Room for @n return addresses that stays where it is. */
+static uint64_t *room_for(struct ipt_xl *x, unsigned int n)
 {
-	uint64_t **chunk = &x->push_chunks[x->n_pushes / EXIT_CHUNK];
+	uint32_t left = EXIT_CHUNK - x->n_pushes % EXIT_CHUNK;
+	uint64_t **chunk;
 
+	if (left < n)
+		x->n_pushes += left;
+	chunk = &x->push_chunks[x->n_pushes / EXIT_CHUNK];
 	if (!*chunk)
 		*chunk = ipt_xcalloc(EXIT_CHUNK, sizeof(**chunk));
-	(*chunk)[x->n_pushes % EXIT_CHUNK] = v;
-	return x->n_pushes++;
+	x->n_pushes += n;
+	return *chunk + (x->n_pushes - n) % EXIT_CHUNK;
 }
 
 struct outcome { /* of a way along a path */
@@ -56,10 +61,10 @@ struct outcome { /* of a way along a path */
 
 static void add_bit(struct xexit *e, bool bit, uint64_t ip)
 {
-	e->bits = e->bits << 1 | bit;
-	e->n_bits++;
-	if (!e->psb_ip)
-		e->psb_ip = ip;
+	e->way.bits = e->way.bits << 1 | bit;
+	e->way.n_bits++;
+	if (!e->way.psb_ip)
+		e->way.psb_ip = ip;
 }
 
 static void pass(struct xexit *e, struct outcome *o, const struct path_item *it, bool last,
@@ -86,9 +91,16 @@ static void pass(struct xexit *e, struct outcome *o, const struct path_item *it,
 	}
 }
 
-static bool makes_tip(enum exit_kind kind)
+static enum ipt_way_end end_of(enum exit_kind kind)
 {
-	return kind == EXIT_JMP_IND || kind == EXIT_CALL_IND || kind == EXIT_RET;
+	switch (kind) {
+	case EXIT_JMP_IND: return IPT_WAY_JMP;
+	case EXIT_CALL_IND: return IPT_WAY_CALL;
+	case EXIT_RET: return IPT_WAY_RET;
+	case EXIT_DIRECT:
+	case EXIT_SYSCALL: break;
+	}
+	return IPT_WAY_ON;
 }
 
 uint32_t ipt_xl_new_exit(struct build *b, enum exit_kind kind, unsigned int done, uint64_t target,
@@ -108,16 +120,14 @@ uint32_t ipt_xl_new_exit(struct build *b, enum exit_kind kind, unsigned int done
 			    .n_items = (uint16_t)done};
 	for (unsigned int i = 0; i < done; i++)
 		pass(e, &o, &b->path->v[i], i + 1 == done, off);
-	if (!e->psb_ip && makes_tip(kind))
-		e->psb_ip = b->path->v[done - 1].ip;
-	e->inner = o.returned ? (uint8_t)o.deepest : 0;
-	e->n_pushes = (uint8_t)o.depth;
-	for (unsigned int i = 0; i < o.depth; i++) {
-		uint32_t at = add_push(x, o.ret[i]);
-
-		if (!i)
-			e->pushes = at;
-	}
+	e->epoch = b->t->epoch;
+	e->way.end = (uint8_t)end_of(kind);
+	if (!e->way.psb_ip && e->way.end != IPT_WAY_ON)
+		e->way.psb_ip = b->path->v[done - 1].ip;
+	e->way.inner = o.returned ? (uint8_t)o.deepest : 0;
+	e->way.n_calls = (uint8_t)o.depth;
+	e->way.calls =
+		o.depth ? memcpy(room_for(x, o.depth), o.ret, o.depth * sizeof(o.ret[0])) : NULL;
 	e->quiet = kind == EXIT_DIRECT && b->path->quiet && done == b->path->n && !off;
 	b->t->n_exits++;
 	return x->n_exits++;

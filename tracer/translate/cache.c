@@ -8,10 +8,10 @@
 
 #include <stdlib.h>
 
-#define PAGE       4096u
-#define REGION_MAX 16
-#define NO_HEAD    0x8000dead00000000ull /* no target is this */
-#define REACH      0x7f000000ull
+#define PAGE         4096u
+#define AHEAD_BUDGET 48u                   /* traces made ahead after each one that was wanted */
+#define NO_HEAD      0x8000dead00000000ull /* no target is this */
+#define REACH        0x7f000000ull
 
 struct page_traces {
 	IPT_VEC(uint32_t) v;
@@ -173,7 +173,7 @@ static void kill_trace(struct ipt_xl *x, uint32_t index)
 	unlink_all(x, t);
 	s = hash_slot(x, t->head);
 	if (s[0] == t->head)
-		__atomic_store_n(&s[1], ipt_xl_stub_va(x, ipt_xl_stub_dead), __ATOMIC_RELEASE);
+		__atomic_store_n(&s[1], 0, __ATOMIC_RELEASE);
 	__atomic_store_n((uint64_t *)(void *)(x->clusters[t->cluster].mem + t->imm), -NO_HEAD,
 			 __ATOMIC_RELEASE);
 }
@@ -242,52 +242,56 @@ static bool translate(struct ipt_xl *x, uint64_t head, bool hot)
 		*chunk = ipt_xcalloc(TRACE_CHUNK, sizeof(**chunk));
 	ipt_xl_build(x, index, &path, (unsigned int)cluster);
 	__atomic_store_n(&x->n_traces, index + 1, __ATOMIC_RELEASE);
-	trace_at(x, index)->hot = hot;
 	if (ipt_xl_find(x, head, &old))
 		kill_trace(x, old);
 	ipt_xl_add_head(x, index);
 	return true;
 }
 
-struct region { /* addresses to translate */
-	uint64_t v[REGION_MAX];
-	unsigned int n;
-};
+/* --- what is likely to be wanted next is made while nothing else is to be done --- */
 
-static void add_to_region(const struct ipt_xl *x, struct region *r, uint64_t va)
+static void add_ahead(struct ipt_xl *x, uint64_t va)
 {
-	if (va && r->n < REGION_MAX && !ipt_u64map_get(&x->heads, va))
-		r->v[r->n++] = va;
+	if (va && !ipt_u64map_get(&x->heads, va))
+		x->ahead[x->n_ahead++ % AHEAD_MAX] = va;
 }
 
-/* Where a trace goes on, and where the calls on it return to. */
-static void add_ways(const struct ipt_xl *x, struct region *r, const struct trace *t)
+/* Where the calls on a trace return to, its ways out, last the end of its path: the likeliest. */
+static void add_ways(struct ipt_xl *x, const struct trace *t)
 {
+	for (unsigned int k = 0; k < t->n_items; k++) {
+		if (t->items[k].event == EV_CALL)
+			add_ahead(x,
+				  t->head + (uint64_t)(int64_t)t->items[k].delta + t->items[k].len);
+	}
 	for (unsigned int k = 0; k < t->n_exits; k++) {
 		const struct xexit *e = exit_at(x, t->first_exit + k);
 
 		if (e->patch)
-			add_to_region(x, r, e->target);
-		add_to_region(x, r, e->ret);
-	}
-	for (unsigned int k = 0; k < t->n_items; k++) {
-		if (t->items[k].event == EV_CALL)
-			add_to_region(x, r,
-				      t->head + (uint64_t)(int64_t)t->items[k].delta +
-					      t->items[k].len);
+			add_ahead(x, e->target);
+		add_ahead(x, e->way.ret);
 	}
 }
 
-/* What can be reached from @head, nearest first. */
-static void translate_region(struct ipt_xl *x, uint64_t head)
+bool ipt_xl_ahead(struct ipt_xl *x)
 {
-	struct region r = {{head}, 1};
+	uint64_t va;
 	uint32_t index;
 
-	for (unsigned int i = 0; i < r.n; i++) {
-		if (!ipt_xl_find(x, r.v[i], &index) && translate(x, r.v[i], false))
-			add_ways(x, &r, ipt_xl_find(x, r.v[i], &index));
+	if (!x->n_ahead || !x->ahead_left)
+		return false;
+	va = x->ahead[--x->n_ahead % AHEAD_MAX];
+	if (!va || ipt_xl_find(x, va, &index)) {
+		x->ahead[x->n_ahead % AHEAD_MAX] = 0;
+		return true;
 	}
+	x->ahead[x->n_ahead % AHEAD_MAX] = 0;
+	x->ahead_left--;
+	x->peek = true;
+	if (translate(x, va, false))
+		add_ways(x, ipt_xl_find(x, va, &index));
+	x->peek = false;
+	return true;
 }
 
 uint64_t ipt_xl_enter(struct ipt_xl *x, uint64_t head)
@@ -295,9 +299,12 @@ uint64_t ipt_xl_enter(struct ipt_xl *x, uint64_t head)
 	const struct trace *t;
 	uint32_t index;
 
-	if (!ipt_xl_find(x, head, &index))
-		translate_region(x, head);
 	t = ipt_xl_find(x, head, &index);
+	if (!t && translate(x, head, false)) {
+		t = ipt_xl_find(x, head, &index);
+		add_ways(x, t);
+		x->ahead_left = AHEAD_BUDGET;
+	}
 	return t ? ipt_xl_body_va(x, t) : 0;
 }
 
@@ -353,9 +360,54 @@ bool ipt_xl_full(const struct ipt_xl *x)
 	return x->full;
 }
 
+/* --- forming anew --- */
+
+void ipt_xl_warm(struct ipt_xl *x, uint32_t index)
+{
+	struct trace *t = trace_at(x, index);
+	uint32_t n;
+
+	if (t->queued || t->dead || t->checks || t->level == HOT_LEVELS)
+		return;
+	t->queued = true;
+	n = __atomic_fetch_add(&x->n_hot_in, 1, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&x->hot[n % HOT_QUEUE], index, __ATOMIC_RELEASE);
+}
+
+/* Does nearly all that enters it stay on its path to the end? */
+static bool well_formed(const struct ipt_xl *x, const struct trace *t)
+{
+	uint64_t all = 0, end = 0;
+
+	for (unsigned int k = 0; k < t->n_exits; k++) {
+		const struct xexit *e = exit_at(x, t->first_exit + k);
+
+		all += e->count;
+		if (e->n_items == t->n_items && e->count > end)
+			end = e->count;
+	}
+	return t->level && end > all / 2;
+}
+
 bool ipt_xl_improve(struct ipt_xl *x)
 {
-	(void)x;
-	(void)translate;
-	return false;
+	uint32_t in = __atomic_load_n(&x->n_hot_in, __ATOMIC_ACQUIRE);
+	bool any = in != x->n_hot_out;
+
+	if (in - x->n_hot_out > HOT_QUEUE)
+		x->n_hot_out = in - HOT_QUEUE; /* overwritten: they come again */
+	for (; x->n_hot_out != in; x->n_hot_out++) {
+		uint32_t index = x->hot[x->n_hot_out % HOT_QUEUE], now;
+		struct trace *t = trace_at(x, index);
+		unsigned int level = t->level + 1u;
+
+		t->queued = false;
+		if (t->dead || well_formed(x, t) || ipt_xl_full(x))
+			continue;
+		x->peek = true;
+		if (translate(x, t->head, true))
+			ipt_xl_find(x, t->head, &now)->level = (uint8_t)level;
+		x->peek = false;
+	}
+	return any;
 }

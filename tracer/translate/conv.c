@@ -5,77 +5,65 @@
 
 static void log_items(struct ipt_xl_thread *t, const struct trace *tr, unsigned int n)
 {
-	if (!t->sink.log_ip)
-		return;
 	for (unsigned int i = 0; i < n; i++)
 		t->sink.log_ip(t->sink_arg, tr->head + (uint64_t)(int64_t)tr->items[i].delta);
 }
 
 /* A newer version of some code begins to hold for the thread. */
-static void begin_epoch(struct ipt_xl_thread *t, const struct trace *tr)
+static void begin_epoch(struct ipt_xl_thread *t, uint64_t head, uint32_t epoch)
 {
 	struct work *w = t->cur;
 
-	ipt_ptgen_async(t->g, tr->head, t->tsc);
+	ipt_ptgen_async(t->g, head, t->tsc);
 	ipt_ptgen_batch(t->g, false);
 	if (w) {
 		struct out_piece *mark = ipt_xcalloc(1, sizeof(*mark));
 
-		mark->epoch = tr->epoch;
+		mark->epoch = epoch;
 		*w->tail = mark;
 		w->tail = &mark->next;
 	} else {
-		t->sink.epoch(t->sink_arg, tr->epoch);
+		t->sink.epoch(t->sink_arg, epoch);
 	}
-	t->epoch = tr->epoch;
+	t->epoch = epoch;
 	ipt_ptgen_batch(t->g, true);
-	ipt_ptgen_enable(t->g, tr->head, IPT_X64, t->tsc);
+	ipt_ptgen_enable(t->g, head, IPT_X64, t->tsc);
 }
 
-/* The last branch may close a cycle that has no packets: the number of rounds is told by a pair
- * before it and one after. */
-static void quiet(struct ipt_xl_thread *t, const struct xexit *e)
+static void interrupt_at(struct ipt_xl_thread *t, uint64_t ip)
 {
-	const struct trace *tr = trace_at(t->x, e->trace);
-	uint64_t ip = tr->head + (uint64_t)(int64_t)tr->items[e->n_items - 1].delta;
-
 	ipt_ptgen_async(t->g, ip, t->tsc);
 	ipt_ptgen_enable(t->g, ip, IPT_X64, t->tsc);
 }
 
-static void way(struct ipt_xl_thread *t, const struct xexit *e)
+/* The last branch may close a cycle that has no packets: the number of rounds is told by a pair
+ * before it and one after. */
+static void quiet_way(struct ipt_xl_thread *t, const struct xexit *e)
 {
 	const struct trace *tr = trace_at(t->x, e->trace);
+	struct ipt_way before = e->way;
 
-	if (tr->epoch > t->epoch)
-		begin_epoch(t, tr);
-	t->insns += e->n_items;
-	log_items(t, tr, e->n_items);
-	if (e->psb_ip && ipt_ptgen_psb_due(t->g))
-		ipt_ptgen_psb(t->g, e->psb_ip, t->tsc);
-	if (e->inner)
-		ipt_ptgen_inner(t->g, e->inner);
-	if (e->n_bits)
-		ipt_ptgen_bits(t->g, e->bits, e->n_bits);
-	if (e->quiet)
-		quiet(t, e);
-	for (unsigned int i = 0; i < e->n_pushes; i++)
-		ipt_ptgen_call(t->g, push_at(t->x, e->pushes + i));
-	if (e->quiet) {
-		ipt_ptgen_async(t->g, e->target, t->tsc);
-		ipt_ptgen_enable(t->g, e->target, IPT_X64, t->tsc);
-	}
+	before.n_calls = 0;
+	ipt_ptgen_way(t->g, &before, 0, t->tsc);
+	interrupt_at(t, tr->head + (uint64_t)(int64_t)tr->items[e->n_items - 1].delta);
+	for (unsigned int i = 0; i < e->way.n_calls; i++)
+		ipt_ptgen_call(t->g, e->way.calls[i]);
+	interrupt_at(t, e->target);
 }
 
-static void indirect(struct ipt_xl_thread *t, const struct xexit *e, uint64_t target)
+static inline void way(struct ipt_xl_thread *t, struct xexit *e, uint64_t target)
 {
-	if (e->kind == EXIT_RET) {
-		ipt_ptgen_ret(t->g, target);
-		return;
-	}
-	if (e->kind == EXIT_CALL_IND && e->ret)
-		ipt_ptgen_call(t->g, e->ret);
-	ipt_ptgen_tip(t->g, target);
+	if (!(++e->count % HOT_COUNT))
+		ipt_xl_warm(t->x, e->trace);
+	if (e->epoch > t->epoch)
+		begin_epoch(t, trace_at(t->x, e->trace)->head, e->epoch);
+	t->insns += e->n_items;
+	if (t->sink.log_ip)
+		log_items(t, trace_at(t->x, e->trace), e->n_items);
+	if (e->quiet)
+		quiet_way(t, e);
+	else
+		ipt_ptgen_way(t->g, &e->way, target, t->tsc);
 }
 
 static const uint8_t *resume(struct ipt_xl_thread *t, const uint8_t *p)
@@ -107,8 +95,7 @@ void ipt_xl_convert_exit(struct ipt_xl_thread *t, uint32_t exit)
 {
 	struct xexit *e = exit_at(t->x, exit);
 
-	e->count++;
-	way(t, e);
+	way(t, e, 0);
 	if (e->kind == EXIT_SYSCALL) {
 		ipt_ptgen_disable(t->g, t->tsc);
 		t->resume_ip = e->target;
@@ -117,16 +104,13 @@ void ipt_xl_convert_exit(struct ipt_xl_thread *t, uint32_t exit)
 
 void ipt_xl_convert_raw(struct ipt_xl_thread *t, uint32_t exit, uint64_t target)
 {
-	const struct xexit *e = exit_at(t->x, exit);
-
-	way(t, e);
-	indirect(t, e, target);
+	way(t, exit_at(t->x, exit), target);
 }
 
 void ipt_xl_convert(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *end, uint64_t tsc)
 {
 	while (p < end) {
-		const struct xexit *e;
+		struct xexit *e;
 		uint64_t target;
 		uint32_t id;
 
@@ -137,13 +121,16 @@ void ipt_xl_convert(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *en
 			continue;
 		}
 		e = exit_at(t->x, id);
-		if (e->kind == EXIT_DIRECT || e->kind == EXIT_SYSCALL) {
+		if (e->kind == EXIT_DIRECT) {
+			way(t, e, 0);
+			continue;
+		}
+		if (e->kind == EXIT_SYSCALL) {
 			ipt_xl_convert_exit(t, id);
 			continue;
 		}
 		p = target_of(t, p, &target);
-		way(t, e);
-		indirect(t, e, target);
+		way(t, e, target);
 	}
 	t->tsc = ipt_max_u64(t->tsc, tsc);
 }
@@ -152,7 +139,7 @@ static void part_item(struct ipt_xl_thread *t, uint64_t ip, const struct item *i
 {
 	uint64_t seq = ip + it->len;
 
-	if (it->event != EV_NONE && it->event != EV_CALL && ipt_ptgen_psb_due(t->g))
+	if (it->event != EV_NONE && it->event != EV_CALL)
 		ipt_ptgen_psb(t->g, ip, t->tsc);
 	switch ((enum item_event)it->event) {
 	case EV_NONE: break;
@@ -171,7 +158,7 @@ void ipt_xl_convert_part(struct ipt_xl_thread *t, uint32_t index, unsigned int i
 	const struct trace *tr = trace_at(t->x, index);
 
 	if (items && tr->epoch > t->epoch)
-		begin_epoch(t, tr);
+		begin_epoch(t, tr->head, tr->epoch);
 	for (unsigned int i = 0; i < items; i++) {
 		uint64_t ip = tr->head + (uint64_t)(int64_t)tr->items[i].delta;
 		uint64_t next = i + 1 < tr->n_items
@@ -181,5 +168,6 @@ void ipt_xl_convert_part(struct ipt_xl_thread *t, uint32_t index, unsigned int i
 		part_item(t, ip, &tr->items[i], next);
 	}
 	t->insns += items;
-	log_items(t, tr, items);
+	if (t->sink.log_ip)
+		log_items(t, tr, items);
 }

@@ -12,7 +12,7 @@ static size_t fetch(struct ipt_xl *x, uint64_t ip, uint8_t out[IPT_INSN_MAX], bo
 	while (got < IPT_INSN_MAX) {
 		uint64_t va = ip + got;
 		size_t n = ipt_min_u64(PAGE - va % PAGE, IPT_INSN_MAX - got);
-		unsigned int flags = 0;
+		unsigned int flags = x->peek ? IPT_XL_PAGE_PEEK : 0;
 		const uint8_t *page = x->ops->page(x->host, va & ~(uint64_t)(PAGE - 1), &flags);
 
 		if (!page)

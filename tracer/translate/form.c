@@ -2,10 +2,11 @@
 /*
  * The path of a trace: straight from its head, through direct jumps and calls and through returns
  * whose call lies on the path, along the likelier side of each conditional branch: backward taken,
- * forward not, until the exits of the first translation tell better.
+ * forward not, until the ways taken out of the first translations tell better.
  */
 #include "priv.h"
 
+#define HOT_LEAST     16 /* times that a way was taken before it tells anything */
 #define COLD_ITEMS    32
 #define COLD_BRANCHES 2
 #define MAX_CALLS     16
@@ -15,37 +16,6 @@ struct calls {
 	uint64_t ret[MAX_CALLS];
 	unsigned int n;
 };
-
-/* How often did the way at @ip leave the present trace of @head for @to? */
-static uint32_t taken_count(const struct ipt_xl *x, uint64_t head, uint64_t ip, uint64_t to)
-{
-	const struct trace *t;
-	uint32_t sum = 0;
-	void *v = ipt_u64map_get(&x->heads, head);
-
-	if (!v)
-		return 0;
-	t = trace_at(x, (uint32_t)(uintptr_t)v - 1);
-	for (unsigned int k = 0; k < t->n_exits; k++) {
-		const struct xexit *e = exit_at(x, t->first_exit + k);
-		const struct item *it = e->n_items ? &t->items[e->n_items - 1] : NULL;
-
-		if (it && t->head + (uint64_t)(int64_t)it->delta == ip && e->target == to)
-			sum += e->count;
-	}
-	return sum;
-}
-
-/* Times that the branch at @ip went to @to, by the traces whose path holds it. */
-static uint32_t exits_at(struct ipt_xl *x, const uint64_t *heads, unsigned int n, uint64_t ip,
-			 uint64_t to)
-{
-	uint32_t sum = 0;
-
-	for (unsigned int k = 0; k < n; k++)
-		sum += taken_count(x, heads[k], ip, to);
-	return sum;
-}
 
 #define QUIET_MAX 64
 
@@ -84,47 +54,59 @@ struct former {
 	struct path *p;
 	struct calls calls;
 	uint64_t head;
-	uint64_t seen[8]; /* heads of the traces that the path goes through */
-	unsigned int n_seen;
 	unsigned int max_items, max_branches;
-	bool hot;
+	/* Hot: the trace that is followed at present, where in it, and the way out of it that is
+	 * taken most. */
+	const struct trace *along;
+	unsigned int at;
+	const struct xexit *choice;
 };
 
-/* Passes through the trace of @head in all, as far as its exits tell. */
-static uint32_t passes(const struct ipt_xl *x, uint64_t head)
+/* The way out of @t that was taken most; NULL: it was not taken often enough to tell. */
+static const struct xexit *likeliest(const struct ipt_xl *x, const struct trace *t)
 {
-	void *v = ipt_u64map_get(&x->heads, head);
-	const struct trace *t;
-	uint32_t sum = 0;
+	const struct xexit *best = NULL;
 
+	for (unsigned int k = 0; k < t->n_exits; k++) {
+		const struct xexit *e = exit_at(x, t->first_exit + k);
+
+		if (e->count > (best ? best->count : HOT_LEAST))
+			best = e;
+	}
+	return best;
+}
+
+/* The path has come to @ip: does it go on along a trace from there? */
+static void board(struct former *f, uint64_t ip)
+{
+	void *v = ipt_u64map_get(&f->x->heads, ip);
+
+	f->along = NULL;
 	if (!v)
-		return 0;
-	t = trace_at(x, (uint32_t)(uintptr_t)v - 1);
-	for (unsigned int k = 0; k < t->n_exits; k++)
-		sum += exit_at(x, t->first_exit + k)->count;
-	return sum;
+		return;
+	f->along = trace_at(f->x, (uint32_t)(uintptr_t)v - 1);
+	f->at = 0;
+	f->choice = likeliest(f->x, f->along);
+	if (!f->choice)
+		f->along = NULL;
 }
 
-static bool predict_taken(struct former *f, const struct path_item *it)
+/* One more instruction of the path is done, and it goes to @ip. */
+static void ride(struct former *f, bool hot, uint64_t ip)
 {
-	uint64_t fall = it->ip + it->f.i.len;
-	bool back = it->f.i.target <= it->ip;
-	uint32_t out, all;
-
-	if (!f->hot)
-		return back;
-	out = exits_at(f->x, f->seen, f->n_seen, it->ip, back ? fall : it->f.i.target);
-	all = passes(f->x, f->seen[f->n_seen - 1]);
-	/* The exit is the likelier side: turn the branch. */
-	if (out > all / 2)
-		return !back;
-	return back;
+	if (f->along && ++f->at < f->choice->n_items)
+		return;
+	if (hot)
+		board(f, ip);
 }
 
-static void see(struct former *f, uint64_t ip)
+static bool predict_taken(const struct former *f, const struct path_item *it)
 {
-	if (f->hot && f->n_seen < IPT_ARRAY_SIZE(f->seen) && ipt_u64map_get(&f->x->heads, ip))
-		f->seen[f->n_seen++] = ip;
+	if (!f->along)
+		return it->f.i.target <= it->ip;
+	if (f->at + 1 == f->choice->n_items)
+		return f->choice->target == it->f.i.target;
+	return f->along->items[f->at].event == EV_TAKEN;
 }
 
 static bool conditional(struct former *f, struct path_item *it, uint64_t *ip)
@@ -136,7 +118,6 @@ static bool conditional(struct former *f, struct path_item *it, uint64_t *ip)
 	it->other = taken ? fall : it->f.i.target;
 	*ip = taken ? it->f.i.target : fall;
 	f->p->n_branches++;
-	see(f, *ip);
 	return true;
 }
 
@@ -156,7 +137,9 @@ static bool call(struct former *f, struct path_item *it, uint64_t *ip)
 
 static bool ret(struct former *f, struct path_item *it, uint64_t *ip)
 {
-	if (!f->calls.n || f->x->cfg.noretcomp) {
+	bool elsewhere = f->along && f->at + 1 == f->choice->n_items && f->choice->kind == EXIT_RET;
+
+	if (!f->calls.n || f->x->cfg.noretcomp || elsewhere) {
 		f->p->end = END_RET;
 		return false;
 	}
@@ -215,7 +198,6 @@ bool ipt_xl_form(struct ipt_xl *x, struct path *p, uint64_t head, bool hot)
 		.x = x,
 		.p = p,
 		.head = head,
-		.hot = hot,
 		.max_items = hot ? MAX_ITEMS : COLD_ITEMS,
 		.max_branches = hot ? MAX_BRANCHES : COLD_BRANCHES,
 	};
@@ -225,7 +207,8 @@ bool ipt_xl_form(struct ipt_xl *x, struct path *p, uint64_t head, bool hot)
 	p->n = p->n_branches = 0;
 	p->end = END_DIRECT;
 	p->check = p->quiet = false;
-	see(&f, head);
+	if (hot)
+		board(&f, head);
 	while (more && room(&f, ip)) {
 		const struct decoded *d = ipt_xl_decode(x, ip);
 		struct path_item *it = &p->v[p->n];
@@ -237,6 +220,7 @@ bool ipt_xl_form(struct ipt_xl *x, struct path *p, uint64_t head, bool hot)
 		memcpy(it->bytes, d->bytes, sizeof(it->bytes));
 		p->n++;
 		more = follow(&f, it, &ip);
+		ride(&f, hot, ip);
 		/* Its bytes are compared at the head only: one block at a time. */
 		if (p->check && it->f.i.iclass != IPT_IC_OTHER)
 			more = false;

@@ -13,6 +13,10 @@
 #define MAX_BRANCHES  24
 #define MAX_EXITS     (MAX_BRANCHES + 2)
 #define BODY_MAX      16384 /* most bytes that one trace takes */
+#define HOT_QUEUE     1024u /* a power of two */
+#define AHEAD_MAX     256u
+#define HOT_COUNT     256u /* a way out was taken so often: its trace may be worth more work */
+#define HOT_LEVELS    3
 #define SEGMENT_SLACK (64u << 10)
 #define EXIT_CHUNK    4096u
 #define TRACE_CHUNK   4096u
@@ -51,24 +55,18 @@ enum exit_kind {
 };
 
 struct xexit {
+	struct ipt_way way; /* from the trace's head to here */
 	uint64_t target;
-	uint64_t ret;    /* CALL_IND: return address; 0: the call is to the next instruction */
-	uint64_t bits;   /* outcomes on the way, the oldest highest */
-	uint64_t psb_ip; /* first instruction on the way that makes a packet; 0: none */
+	uint32_t count; /* how often it was taken (converter's, racy) */
 	uint32_t trace;
-	uint32_t pushes;  /* in the array of pushes */
+	uint32_t epoch;   /* of the trace */
+	uint16_t n_items; /* instructions done when leaving here */
+	uint8_t kind;
+	uint8_t quiet;    /* its last branch may close a cycle without packets */
 	uint32_t patch;   /* offset of the rel32 of its jump in the cluster; 0: none */
 	uint32_t miss;    /* where that jump goes while not linked */
 	uint32_t linked;  /* trace + 1 */
 	uint32_t next_in; /* next exit + 1 that is linked to the same trace */
-	uint32_t count;   /* how often it was taken (converter's, racy) */
-	uint16_t n_items; /* instructions done when leaving here */
-	uint8_t n_pushes;
-	uint8_t n_bits;
-	uint8_t inner; /* deepest nest of calls on the way */
-	uint8_t kind;
-	uint8_t quiet; /* its last branch may close a cycle without packets */
-	uint8_t pad;
 };
 
 enum item_event { EV_NONE, EV_TAKEN, EV_NOT, EV_CALL, EV_RET };
@@ -128,7 +126,8 @@ struct trace {
 	uint8_t cluster;
 	bool dead;
 	bool checks;        /* compares its source */
-	bool hot;           /* formed anew by its profile, or not worth it */
+	uint8_t level;      /* times its code was formed anew by what was taken */
+	bool queued;        /* to be formed anew */
 	struct item *items; /* owned */
 	struct point *points;
 };
@@ -147,7 +146,7 @@ struct decoded {
 	bool bad, check;
 };
 
-#define DECODE_SLOTS 8192u
+#define DECODE_SLOTS 2048u
 
 struct ipt_xl {
 	unsigned int refs, sharers;
@@ -174,6 +173,11 @@ struct ipt_xl {
 	uint64_t slot_map[IPT_XL_SLOTS / 64];
 	unsigned int n_slots; /* in the file */
 	bool full;
+	bool peek;               /* only code that is known to be the same as ever */
+	uint32_t hot[HOT_QUEUE]; /* traces taken often, from converters to the owner */
+	uint32_t n_hot_in, n_hot_out;
+	uint64_t ahead[AHEAD_MAX]; /* addresses likely to be wanted; the last first */
+	uint32_t n_ahead, ahead_left;
 	struct decoded *cache;  /* owned */
 	struct build *build;    /* owned: room for the trace being made */
 	pthread_mutex_t *alive; /* in the tables */
@@ -187,11 +191,6 @@ static inline struct trace *trace_at(const struct ipt_xl *x, uint32_t i)
 static inline struct xexit *exit_at(const struct ipt_xl *x, uint32_t i)
 {
 	return &x->exit_chunks[i / EXIT_CHUNK][i % EXIT_CHUNK];
-}
-
-static inline uint64_t push_at(const struct ipt_xl *x, uint32_t i)
-{
-	return x->push_chunks[i / EXIT_CHUNK][i % EXIT_CHUNK];
 }
 
 /* --- decode.c --- */
@@ -349,6 +348,9 @@ void ipt_xl_side_notify(struct build *b, const struct side *s);
 
 /* --- cache.c --- */
 
+/* Trace @index was left often. Any thread. */
+void ipt_xl_warm(struct ipt_xl *x, uint32_t index);
+
 void ipt_xl_add_head(struct ipt_xl *x, uint32_t index);
 void ipt_xl_link(struct ipt_xl *x, uint32_t exit, uint32_t trace);
 struct trace *ipt_xl_find(struct ipt_xl *x, uint64_t head, uint32_t *index);
@@ -361,7 +363,7 @@ int ipt_xl_cluster_of(const struct ipt_xl *x, uint64_t va);
 
 extern const uint8_t ipt_xl_stubs[], ipt_xl_stubs_end[], ipt_xl_stub_miss[], ipt_xl_stub_full[],
 	ipt_xl_stub_step[], ipt_xl_stub_maps[], ipt_xl_stub_stale[], ipt_xl_stub_lookup[],
-	ipt_xl_stub_empty[], ipt_xl_stub_probe[], ipt_xl_stub_dead[], ipt_xl_stub_saved[],
+	ipt_xl_stub_empty[], ipt_xl_stub_probe[], ipt_xl_stub_none[], ipt_xl_stub_saved[],
 	ipt_xl_stub_wait[];
 
 uint64_t ipt_xl_stub_va(const struct ipt_xl *x, const uint8_t *stub);

@@ -11,10 +11,10 @@
 	.p2align 6
 	.globl ipt_xl_stubs, ipt_xl_stubs_end, ipt_xl_stub_miss, ipt_xl_stub_full, ipt_xl_stub_step
 	.globl ipt_xl_stub_maps, ipt_xl_stub_stale, ipt_xl_stub_lookup, ipt_xl_stub_empty
-	.globl ipt_xl_stub_probe, ipt_xl_stub_dead, ipt_xl_stub_saved, ipt_xl_stub_wait
+	.globl ipt_xl_stub_probe, ipt_xl_stub_none, ipt_xl_stub_saved, ipt_xl_stub_wait
 	.hidden ipt_xl_stubs, ipt_xl_stubs_end, ipt_xl_stub_miss, ipt_xl_stub_full, ipt_xl_stub_step
 	.hidden ipt_xl_stub_maps, ipt_xl_stub_stale, ipt_xl_stub_lookup, ipt_xl_stub_empty
-	.hidden ipt_xl_stub_probe, ipt_xl_stub_dead, ipt_xl_stub_saved, ipt_xl_stub_wait
+	.hidden ipt_xl_stub_probe, ipt_xl_stub_none, ipt_xl_stub_saved, ipt_xl_stub_wait
 ipt_xl_stubs:
 
 /* Requests. SL_RCX holds rcx, which points to {u64 target, u32 id}. */
@@ -130,6 +130,8 @@ ipt_xl_stub_probe:
 	and	eax, (1 << LOW_HASH_BITS) - 1
 	jmp	8b
 9:	mov	rdx, [rdx + LOW_HASH + 8]
+	test	rdx, rdx		/* its translation is no more */
+	jz	10f
 	mov	gs:[SL_REPLY], rdx
 	movzx	eax, cx
 	shl	eax, 3
@@ -144,8 +146,8 @@ ipt_xl_stub_probe:
 	add	al, 0x7f
 	sahf
 	mov	rdx, gs:[SL_RDX]
-/* No translation of rcx (also the place of those that are no more). */
-ipt_xl_stub_dead:
+/* No translation of rcx. */
+ipt_xl_stub_none:
 	mov	gs:[SL_TARGET], rcx
 	mov	dword ptr gs:[SL_KIND], SL_REQ_INDIRECT
 	mov	rax, gs:[SL_RCX]

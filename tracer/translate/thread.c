@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define NANO_TIMEOUT 20000000u
-#define SPIN_ROUNDS  2000u
+#define SPIN_ROUNDS  8000u
 
 static uint64_t segment_va(const struct ipt_xl_thread *t, unsigned int seg)
 {

@@ -44,11 +44,12 @@ struct ipt_xl;
 
 enum ipt_xl_page_flags {
 	IPT_XL_PAGE_CHECK = 1, /* may change without a word: translations check their source */
+	IPT_XL_PAGE_PEEK = 2,  /* asked with: no look at the program, no record is made */
 };
 
 struct ipt_xl_ops {
 	/* The 4096 code bytes of the page at @va as they are now and as the trace has them; lent
-	 * until the next call. NULL: no code there. */
+	 * until the next call. NULL: no code there. *flags is read and written. */
 	const uint8_t *(*page)(void *host, uint64_t va, unsigned int *flags);
 	/* A hole of the program's address space for @size bytes within [lo, hi); 0: none. */
 	uint64_t (*hole)(void *host, uint64_t lo, uint64_t hi, uint64_t size);
@@ -85,16 +86,18 @@ bool ipt_xl_inside(const struct ipt_xl *x, uint64_t va);
 /* True when code memory or tables are full: the space must be given up for a new one. */
 bool ipt_xl_full(const struct ipt_xl *x);
 
-/* The place where a thread at @head goes on, translating it (and what can be reached from it) when
- * that was not done; 0: cannot be translated, or no cluster is near (ipt_xl_near). */
+/* The place where a thread at @head goes on, translating it when that was not done; 0: cannot be
+ * translated, or no cluster is near (ipt_xl_near). */
 uint64_t ipt_xl_enter(struct ipt_xl *x, uint64_t head);
 /* Code in [start, end) changed or went away: no thread gets into its translations any more. */
 void ipt_xl_invalidate(struct ipt_xl *x, uint64_t start, uint64_t end);
 /* A new version of some code exists from now on; its number. */
 uint32_t ipt_xl_bump(struct ipt_xl *x);
 uint32_t ipt_xl_epoch(const struct ipt_xl *x);
-/* Exits were taken so often that their code is worth forming anew: do some of it. True when
- * something was done. */
+/* Translate some code that is likely to be wanted soon. False: there is nothing to do. */
+bool ipt_xl_ahead(struct ipt_xl *x);
+/* Ways out were taken so often that their code is worth forming anew: do so. True when something
+ * was done. */
 bool ipt_xl_improve(struct ipt_xl *x);
 
 /* --- threads --- */

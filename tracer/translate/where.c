@@ -36,7 +36,7 @@ static struct place in_lookup(const struct ipt_xl_thread *t, struct user_regs_st
 		p.ip = off == (uint64_t)(ipt_xl_stub_lookup - ipt_xl_stubs)
 			       ? r->rcx - r->rax      /* -head */
 			       : r->rcx + r->rax + 1; /* head - 1 */
-	if (between(off, ipt_xl_stub_probe, ipt_xl_stub_dead)) {
+	if (between(off, ipt_xl_stub_probe, ipt_xl_stub_none)) {
 		put_flags(r, slot_u64(t, SL_FLAGS));
 		r->rdx = slot_u64(t, SL_RDX);
 	}
