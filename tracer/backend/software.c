@@ -16,8 +16,7 @@ static void sink(void *arg, const uint8_t *p, size_t n)
 {
 	struct ipt_bthread *t = arg;
 
-	if (!t->xt || !ipt_xl_thread_take(t->xt, p, n))
-		ipt_wthread_pt(t->out, p, n);
+	ipt_wthread_pt(t->out, p, n);
 }
 
 static uint64_t count(const struct ipt_bthread *t)

@@ -48,6 +48,11 @@ void ipt_ptgen_insn(struct ipt_ptgen *g, const struct ipt_insn *insn, uint64_t i
 void ipt_ptgen_ptwrite(struct ipt_ptgen *g, uint64_t ip, uint64_t payload, uint8_t size);
 /* Data was lost; execution goes on at @ip: OVF, FUP. */
 void ipt_ptgen_overflow(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc);
+/*
+ * The stream goes on elsewhere, or @others bytes of it were made elsewhere: nothing that was known
+ * counts any more, and the next packets are a PSB+. @enabled: in 64-bit user code.
+ */
+void ipt_ptgen_seam(struct ipt_ptgen *g, bool enabled, uint64_t others);
 /* Write out pending TNT bits. Makes the stream decodable to the last branch; costs compression. */
 void ipt_ptgen_flush(struct ipt_ptgen *g);
 bool ipt_ptgen_enabled(const struct ipt_ptgen *g);

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 
 #define RET_DEPTH  64
+#define LONG_TNT   47 /* outcomes of a long TNT packet */
 #define PSB_MARGIN 32 /* most bytes written between two looks at whether a PSB is due */
 #define OUT_MAX    65536
 #define OUT_ROOM   512 /* more than is written between two looks at the room left */
@@ -35,6 +36,7 @@ struct ipt_ptgen {
 	bool enabled;
 	bool psb_due; /* at the next chance, whatever the distance */
 	bool batch;   /* bytes collect */
+	bool bmi2;    /* the CPU has PDEP */
 	bool mode_known;
 	enum ipt_xmode mode;
 	struct ipt_lastip last;
@@ -84,14 +86,25 @@ static const uint8_t ip_bytes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
 
 /* TIP, TIP.PGE, TIP.PGD and FUP: their most frequent kind is made here rather than by the general
  * encoder. */
-static void put_ip_op(struct ipt_ptgen *g, uint8_t op, uint64_t ip)
+/* TIP, TIP.PGE and FUP, their usual forms without a branch that would be hard to predict. */
+static inline void put_ip_op(struct ipt_ptgen *g, uint8_t op, uint64_t ip)
 {
-	uint64_t payload = 0;
-	unsigned int ipc = ipt_lastip_compress(&g->last, ip, &payload);
+	static const uint8_t ipc_by_size[3] = {IPT_IPC_UPDATE16, IPT_IPC_UPDATE32, IPT_IPC_SEXT48};
+	uint64_t diff = ip ^ g->last.ip, payload = ip;
+	unsigned int ipc, size;
 
+	if (__builtin_expect(g->last.valid && (uint64_t)((int64_t)(ip << 16) >> 16) == ip, 1)) {
+		size = (diff >> 16 != 0) + (diff >> 32 != 0);
+		ipc = ipc_by_size[size];
+		size = 2 * size + 2;
+		g->last.ip = ip;
+	} else {
+		ipc = ipt_lastip_compress(&g->last, ip, &payload);
+		size = ip_bytes[ipc];
+	}
 	g->out[g->n_out] = (uint8_t)(ipc << 5 | op);
 	memcpy(g->out + g->n_out + 1, &payload, sizeof(payload));
-	g->n_out += 1u + ip_bytes[ipc];
+	g->n_out += 1u + size;
 }
 
 static void put_ip(struct ipt_ptgen *g, enum ipt_pkt_kind kind, uint64_t ip)
@@ -116,20 +129,16 @@ static void put_mode(struct ipt_ptgen *g, enum ipt_xmode mode)
 	g->mode_known = true;
 }
 
-/* SDM "Taken/Not-taken (TNT) Packet": a stop bit above the oldest outcome. */
-static void put_tnt(struct ipt_ptgen *g)
+/* What is pending. SDM "Taken/Not-taken (TNT) Packet": a stop bit above the oldest outcome. */
+static inline void put_tnt(struct ipt_ptgen *g)
 {
 	uint64_t v = 1ull << g->n_tnt | g->tnt;
+	bool is_long = g->n_tnt > 6;
+	uint64_t bytes = is_long ? v << 16 | 0xa302 : v << 1;
 
-	if (!g->n_tnt)
-		return;
-	if (g->n_tnt > 6) {
-		v = v << 16 | 0xa302;
-		memcpy(g->out + g->n_out, &v, sizeof(v));
-		g->n_out += 8;
-	} else {
-		g->out[g->n_out++] = (uint8_t)(v << 1);
-	}
+	/* Which form it is, or none, is as good as random: no branch depends on it. */
+	memcpy(g->out + g->n_out, &bytes, sizeof(bytes));
+	g->n_out += is_long ? 8 : g->n_tnt != 0;
 	g->tnt = 0;
 	g->n_tnt = 0;
 }
@@ -137,7 +146,7 @@ static void put_tnt(struct ipt_ptgen *g)
 static void add_bit(struct ipt_ptgen *g, bool taken)
 {
 	g->tnt = g->tnt << 1 | taken;
-	if (++g->n_tnt == g->max_tnt)
+	if (++g->n_tnt >= g->max_tnt)
 		put_tnt(g);
 }
 
@@ -196,8 +205,9 @@ struct ipt_ptgen *ipt_ptgen_new(const struct ipt_ptgen_cfg *cfg, ipt_ptgen_sink 
 		g->cfg.psb_bytes = 4096;
 	if (g->cfg.psb_bytes < 128)
 		g->cfg.psb_bytes = 128;
-	g->max_tnt = cfg->long_tnt ? 47 : 6;
+	g->max_tnt = cfg->long_tnt ? LONG_TNT : 6;
 	g->psb_due = true;
+	g->bmi2 = __builtin_cpu_supports("bmi2");
 	return g;
 }
 
@@ -359,10 +369,10 @@ void ipt_ptgen_batch(struct ipt_ptgen *g, bool on)
 	hand_over(g);
 }
 
-static inline void add_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
+static void add_bits_long(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
 {
-	while (g->n_tnt + n >= g->max_tnt) {
-		unsigned int k = g->max_tnt - g->n_tnt;
+	while (g->n_tnt + n >= LONG_TNT) {
+		unsigned int k = LONG_TNT - g->n_tnt;
 
 		n -= k;
 		g->tnt = g->tnt << k | (bits >> n & ((1ull << k) - 1));
@@ -373,9 +383,52 @@ static inline void add_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
 	g->n_tnt += n;
 }
 
+/* Six outcomes a byte, one bit from its low end, the newest in the lowest byte. */
+static inline uint64_t spread(uint64_t v, bool bmi2)
+{
+	uint64_t out;
+
+	if (bmi2) {
+		__asm__("pdep %2, %1, %0" : "=r"(out) : "r"(v), "r"(0x7e7e7e7e7e7e7e7eull));
+		return out;
+	}
+	v = (v & 0xffffff) | (v & 0xffffff000000) << 8;
+	v = (v & 0x00000fff00000fff) | (v & 0x00fff00000fff000) << 4;
+	return ((v & 0x003f003f003f003f) | (v & 0x0fc00fc00fc00fc0) << 2) << 1;
+}
+
+/* Up to 42 outcomes to those pending, at most five: all full short packets at once. How many there
+ * are is as good as random: eight bytes are written always, as many kept as there are. */
+static inline void add_bits_short(struct ipt_ptgen *g, uint64_t bits, unsigned int n, bool bmi2)
+{
+	unsigned int total = g->n_tnt + n, full = total / 6, rest = total - 6 * full;
+	uint64_t all = g->tnt << n | (bits & ((1ull << n) - 1));
+	uint64_t bytes = __builtin_bswap64(spread(all >> rest, bmi2) | 0x8080808080808080ull);
+
+	/* Shifted in two steps: by 64 when there are none. */
+	bytes = bytes >> (56 - 8 * full) >> 8;
+	memcpy(g->out + g->n_out, &bytes, sizeof(bytes));
+	g->n_out += full;
+	g->n_tnt = rest;
+	g->tnt = all & ((1ull << rest) - 1);
+}
+
+static inline void add_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n, bool bmi2)
+{
+	if (g->cfg.long_tnt) {
+		add_bits_long(g, bits, n);
+		return;
+	}
+	if (__builtin_expect(n > 42, 0)) {
+		add_bits_short(g, bits >> 32, n - 32, bmi2);
+		n = 32;
+	}
+	add_bits_short(g, bits, n, bmi2);
+}
+
 void ipt_ptgen_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
 {
-	add_bits(g, bits, n);
+	add_bits(g, bits, n, false);
 	hand_over(g);
 }
 
@@ -416,13 +469,16 @@ void ipt_ptgen_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
 	hand_over(g);
 }
 
-void ipt_ptgen_way(struct ipt_ptgen *g, const struct ipt_way *w, uint64_t target, uint64_t tsc)
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+static inline void add_way(struct ipt_ptgen *g, const struct ipt_way *w, uint64_t target,
+			   uint64_t tsc, bool bmi2)
 {
 	if (w->psb_ip && is_psb_due(g))
 		put_psb_plus(g, w->psb_ip, tsc);
 	if (w->inner)
 		push_over(g, w->inner);
-	add_bits(g, w->bits, w->n_bits);
+	add_bits(g, w->bits, w->n_bits, bmi2);
 	for (unsigned int i = 0; i < w->n_calls; i++)
 		add_call(g, w->calls[i]);
 	switch ((enum ipt_way_end)w->end) {
@@ -435,7 +491,31 @@ void ipt_ptgen_way(struct ipt_ptgen *g, const struct ipt_way *w, uint64_t target
 		break;
 	case IPT_WAY_JMP: put_tip(g, target); break;
 	}
-	hand_over(g);
+	if (!LIKELY(g->batch && g->n_out < OUT_MAX - OUT_ROOM))
+		hand_over(g);
+}
+
+void ipt_ptgen_way(struct ipt_ptgen *g, const struct ipt_way *w, uint64_t target, uint64_t tsc)
+{
+	if (g->bmi2)
+		add_way(g, w, target, tsc, true);
+	else
+		add_way(g, w, target, tsc, false);
+}
+
+void ipt_ptgen_seam(struct ipt_ptgen *g, bool enabled, uint64_t others)
+{
+	put_tnt(g);
+	g->sink(g->arg, g->out, g->n_out);
+	g->pos += g->n_out + others;
+	g->n_out = 0;
+	g->psb_due = true;
+	g->enabled = enabled;
+	g->mode_known = enabled;
+	if (enabled)
+		g->mode = IPT_X64;
+	g->last.valid = false;
+	forget_calls(g);
 }
 
 void ipt_ptgen_flush(struct ipt_ptgen *g)

@@ -156,7 +156,7 @@ static void make_pool(struct sess *s)
 
 	s->n_cpus =
 		sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? (unsigned int)CPU_COUNT(&cpus) : 1;
-	s->pool = ipt_xl_pool_new((unsigned int)ipt_min_u64(s->n_cpus, 2), ring, s);
+	s->pool = ipt_xl_pool_new(s->n_cpus, &s->bcfg.pt, ring, s);
 }
 
 static int start_launch(struct sess *s, int gate)

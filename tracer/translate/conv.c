@@ -3,171 +3,169 @@
  * made. */
 #include "priv.h"
 
-static void log_items(struct ipt_xl_thread *t, const struct trace *tr, unsigned int n)
+#define SAMPLE   8192u /* records of each piece that count for the profile */
+#define PREFETCH 1024
+
+static void log_items(struct conv *c, const struct trace *tr, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
-		t->sink.log_ip(t->sink_arg, tr->head + (uint64_t)(int64_t)tr->items[i].delta);
+		c->log_ip(c->log_arg, tr->head + (uint64_t)(int64_t)tr->items[i].delta);
 }
 
-/* A newer version of some code begins to hold for the thread. */
-static void begin_epoch(struct ipt_xl_thread *t, uint64_t head, uint32_t epoch)
+void ipt_xl_begin_epoch(struct conv *c, uint64_t ip, uint32_t epoch)
 {
-	struct work *w = t->cur;
-
-	ipt_ptgen_async(t->g, head, t->tsc);
-	ipt_ptgen_batch(t->g, false);
-	if (w) {
-		struct out_piece *mark = ipt_xcalloc(1, sizeof(*mark));
-
-		mark->epoch = epoch;
-		*w->tail = mark;
-		w->tail = &mark->next;
-	} else {
-		t->sink.epoch(t->sink_arg, epoch);
-	}
-	t->epoch = epoch;
-	ipt_ptgen_batch(t->g, true);
-	ipt_ptgen_enable(t->g, head, IPT_X64, t->tsc);
+	ipt_ptgen_async(c->g, ip, c->tsc);
+	ipt_ptgen_batch(c->g, false);
+	c->epoch_begins(c, epoch);
+	c->epoch = epoch;
+	ipt_ptgen_batch(c->g, true);
+	ipt_ptgen_enable(c->g, ip, IPT_X64, c->tsc);
 }
 
-static void interrupt_at(struct ipt_xl_thread *t, uint64_t ip)
+static void interrupt_at(struct conv *c, uint64_t ip)
 {
-	ipt_ptgen_async(t->g, ip, t->tsc);
-	ipt_ptgen_enable(t->g, ip, IPT_X64, t->tsc);
+	ipt_ptgen_async(c->g, ip, c->tsc);
+	ipt_ptgen_enable(c->g, ip, IPT_X64, c->tsc);
 }
 
 /* The last branch may close a cycle that has no packets: the number of rounds is told by a pair
  * before it and one after. */
-static void quiet_way(struct ipt_xl_thread *t, const struct xexit *e)
+static void quiet_way(struct conv *c, const struct xexit *e)
 {
-	const struct trace *tr = trace_at(t->x, e->trace);
+	const struct trace *tr = trace_at(c->x, e->trace);
 	struct ipt_way before = e->way;
 
 	before.n_calls = 0;
-	ipt_ptgen_way(t->g, &before, 0, t->tsc);
-	interrupt_at(t, tr->head + (uint64_t)(int64_t)tr->items[e->n_items - 1].delta);
+	ipt_ptgen_way(c->g, &before, 0, c->tsc);
+	interrupt_at(c, tr->head + (uint64_t)(int64_t)tr->items[e->n_items - 1].delta);
 	for (unsigned int i = 0; i < e->way.n_calls; i++)
-		ipt_ptgen_call(t->g, e->way.calls[i]);
-	interrupt_at(t, e->target);
+		ipt_ptgen_call(c->g, e->way.calls[i]);
+	interrupt_at(c, e->target);
 }
 
-static inline void way(struct ipt_xl_thread *t, struct xexit *e, uint64_t target)
+static inline void way(struct conv *c, struct xexit *e, uint64_t target)
 {
-	if (!(++e->count % HOT_COUNT))
-		ipt_xl_warm(t->x, e->trace);
-	if (e->epoch > t->epoch)
-		begin_epoch(t, trace_at(t->x, e->trace)->head, e->epoch);
-	t->insns += e->n_items;
-	if (t->sink.log_ip)
-		log_items(t, trace_at(t->x, e->trace), e->n_items);
+	/* A sample is enough: several converters would fight for these counters. */
+	if (c->sample) {
+		c->sample--;
+		if (!(++e->count % HOT_COUNT))
+			ipt_xl_warm((struct ipt_xl *)(uintptr_t)c->x, e->trace);
+	}
+	if (e->epoch > c->epoch)
+		ipt_xl_begin_epoch(c, trace_at(c->x, e->trace)->head, e->epoch);
+	c->insns += e->n_items;
+	if (c->log_ip)
+		log_items(c, trace_at(c->x, e->trace), e->n_items);
 	if (e->quiet)
-		quiet_way(t, e);
+		quiet_way(c, e);
 	else
-		ipt_ptgen_way(t->g, &e->way, target, t->tsc);
+		ipt_ptgen_way(c->g, &e->way, target, c->tsc);
 }
 
-static const uint8_t *resume(struct ipt_xl_thread *t, const uint8_t *p)
+static const uint8_t *resume(struct conv *c, const uint8_t *p)
 {
 	uint32_t half[2];
 
 	memcpy(half, p, sizeof(half));
-	t->tsc = ipt_max_u64(t->tsc, (uint64_t)half[1] << 32 | half[0]);
-	ipt_ptgen_enable(t->g, t->resume_ip, IPT_X64, t->tsc);
+	c->tsc = ipt_max_u64(c->tsc, (uint64_t)half[1] << 32 | half[0]);
+	ipt_ptgen_enable(c->g, c->resume_ip, IPT_X64, c->tsc);
 	return p + sizeof(half);
 }
 
 /* Where the indirect exit went; the address of a trace's head, or the one that follows. */
-static const uint8_t *target_of(const struct ipt_xl_thread *t, const uint8_t *p, uint64_t *target)
+static const uint8_t *target_of(const struct conv *c, const uint8_t *p, uint64_t *target)
 {
 	uint32_t id;
 
 	memcpy(&id, p, sizeof(id));
 	p += sizeof(id);
 	if (id != ID_RAW) {
-		*target = trace_at(t->x, id)->head;
+		*target = trace_at(c->x, id)->head;
 		return p;
 	}
 	memcpy(target, p, sizeof(*target));
 	return p + sizeof(*target);
 }
 
-void ipt_xl_convert_exit(struct ipt_xl_thread *t, uint32_t exit)
+void ipt_xl_convert_exit(struct conv *c, uint32_t exit)
 {
-	struct xexit *e = exit_at(t->x, exit);
+	struct xexit *e = exit_at(c->x, exit);
 
-	way(t, e, 0);
+	way(c, e, 0);
 	if (e->kind == EXIT_SYSCALL) {
-		ipt_ptgen_disable(t->g, t->tsc);
-		t->resume_ip = e->target;
+		ipt_ptgen_disable(c->g, c->tsc);
+		c->resume_ip = e->target;
 	}
 }
 
-void ipt_xl_convert_raw(struct ipt_xl_thread *t, uint32_t exit, uint64_t target)
+void ipt_xl_convert_raw(struct conv *c, uint32_t exit, uint64_t target)
 {
-	way(t, exit_at(t->x, exit), target);
+	way(c, exit_at(c->x, exit), target);
 }
 
-void ipt_xl_convert(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *end, uint64_t tsc)
+void ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *end)
 {
+	c->sample = SAMPLE;
 	while (p < end) {
 		struct xexit *e;
 		uint64_t target;
 		uint32_t id;
 
 		memcpy(&id, p, sizeof(id));
+		/* The records were written by another CPU a moment ago. */
+		__builtin_prefetch(p + PREFETCH);
 		p += sizeof(id);
 		if (id == ID_RESUME) {
-			p = resume(t, p);
+			p = resume(c, p);
 			continue;
 		}
-		e = exit_at(t->x, id);
+		e = exit_at(c->x, id);
 		if (e->kind == EXIT_DIRECT) {
-			way(t, e, 0);
+			way(c, e, 0);
 			continue;
 		}
 		if (e->kind == EXIT_SYSCALL) {
-			ipt_xl_convert_exit(t, id);
+			ipt_xl_convert_exit(c, id);
 			continue;
 		}
-		p = target_of(t, p, &target);
-		way(t, e, target);
+		p = target_of(c, p, &target);
+		way(c, e, target);
 	}
-	t->tsc = ipt_max_u64(t->tsc, tsc);
 }
 
-static void part_item(struct ipt_xl_thread *t, uint64_t ip, const struct item *it, uint64_t next)
+static void part_item(struct conv *c, uint64_t ip, const struct item *it, uint64_t next)
 {
 	uint64_t seq = ip + it->len;
 
 	if (it->event != EV_NONE && it->event != EV_CALL)
-		ipt_ptgen_psb(t->g, ip, t->tsc);
+		ipt_ptgen_psb(c->g, ip, c->tsc);
 	switch ((enum item_event)it->event) {
 	case EV_NONE: break;
-	case EV_TAKEN: ipt_ptgen_bits(t->g, 1, 1); break;
-	case EV_NOT: ipt_ptgen_bits(t->g, 0, 1); break;
+	case EV_TAKEN: ipt_ptgen_bits(c->g, 1, 1); break;
+	case EV_NOT: ipt_ptgen_bits(c->g, 0, 1); break;
 	case EV_CALL:
 		if (next != seq)
-			ipt_ptgen_call(t->g, seq);
+			ipt_ptgen_call(c->g, seq);
 		break;
-	case EV_RET: ipt_ptgen_ret(t->g, next); break;
+	case EV_RET: ipt_ptgen_ret(c->g, next); break;
 	}
 }
 
-void ipt_xl_convert_part(struct ipt_xl_thread *t, uint32_t index, unsigned int items)
+void ipt_xl_convert_part(struct conv *c, uint32_t index, unsigned int items)
 {
-	const struct trace *tr = trace_at(t->x, index);
+	const struct trace *tr = trace_at(c->x, index);
 
-	if (items && tr->epoch > t->epoch)
-		begin_epoch(t, tr->head, tr->epoch);
+	if (items && tr->epoch > c->epoch)
+		ipt_xl_begin_epoch(c, tr->head, tr->epoch);
 	for (unsigned int i = 0; i < items; i++) {
 		uint64_t ip = tr->head + (uint64_t)(int64_t)tr->items[i].delta;
 		uint64_t next = i + 1 < tr->n_items
 					? tr->head + (uint64_t)(int64_t)tr->items[i + 1].delta
 					: ip + tr->items[i].len;
 
-		part_item(t, ip, &tr->items[i], next);
+		part_item(c, ip, &tr->items[i], next);
 	}
-	t->insns += items;
-	if (t->sink.log_ip)
-		log_items(t, tr, items);
+	c->insns += items;
+	if (c->log_ip)
+		log_items(c, tr, items);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that convert records while the program makes more. One thread's records are converted in
- * order, by one worker at a time. */
+/*
+ * Threads that convert records while the program makes more. Each piece of work is a stretch of its
+ * own, which begins with a PSB+ and needs to know nothing of what came before: pieces of one thread
+ * are converted at once, and handed out in order.
+ */
 #include "priv.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
-#define MAX_WORKERS 8u
+#define MAX_WORKERS 16u
 
 struct ipt_xl_pool {
 	pthread_mutex_t lock;
@@ -14,80 +17,75 @@ struct ipt_xl_pool {
 	struct work *first, **tail;
 	pthread_t workers[MAX_WORKERS];
 	unsigned int n_workers;
+	struct ipt_ptgen_cfg cfg;
+	struct ipt_ptgen *own; /* for work without workers; owned */
+	struct ipt_buf *out;   /* where `own` writes now */
 	bool end;
 	void (*wake)(void *arg);
 	void *wake_arg;
 };
 
-/* The first whose thread nobody converts for. */
-static struct work *next_work(struct ipt_xl_pool *p)
+static void take_bytes(void *arg, const uint8_t *p, size_t n)
 {
-	for (struct work **w = &p->first; *w; w = &(*w)->next) {
-		struct work *found = *w;
+	struct ipt_buf **out = arg;
 
-		if (found->t->running)
-			continue;
-		*w = found->next;
-		if (!*w)
-			p->tail = w;
-		found->next = NULL;
-		return found;
-	}
-	return NULL;
+	if (*out)
+		ipt_buf_append(*out, p, n);
+}
+
+static void run(struct work *w, struct ipt_ptgen *g, struct ipt_buf **out)
+{
+	*out = NULL;
+	ipt_ptgen_seam(g, true, 0);
+	*out = &w->out;
+	w->c.g = g;
+	ipt_ptgen_batch(g, true);
+	ipt_xl_convert(&w->c, w->p, w->end);
+	ipt_ptgen_flush(g);
+	ipt_ptgen_batch(g, false);
+	*out = NULL;
 }
 
 static void finish(struct work *w)
 {
-	struct ipt_xl_thread *t = w->t;
-
-	if (w->first) {
-		*t->done_tail = w->first;
-		t->done_tail = w->tail;
-	}
-	t->busy[w->segment]--;
-	t->queued--;
-	t->running = false;
-	free(w);
-}
-
-static void run(struct work *w)
-{
-	w->t->cur = w;
-	ipt_ptgen_batch(w->t->g, true);
-	ipt_xl_convert(w->t, w->p, w->end, w->tsc);
-	ipt_ptgen_batch(w->t->g, false);
-	w->t->cur = NULL;
+	w->finished = true;
+	w->t->busy[w->segment]--;
+	w->t->queued--;
 }
 
 static void *worker(void *arg)
 {
 	struct ipt_xl_pool *p = arg;
+	struct ipt_buf *out = NULL;
+	struct ipt_ptgen *g = ipt_ptgen_new(&p->cfg, take_bytes, &out);
 	struct work *w;
 
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
-		w = next_work(p);
+		w = p->first;
 		if (!w && p->end)
 			break;
 		if (!w) {
 			pthread_cond_wait(&p->more, &p->lock);
 			continue;
 		}
-		w->t->running = true;
+		p->first = w->next;
+		if (!p->first)
+			p->tail = &p->first;
 		pthread_mutex_unlock(&p->lock);
-		run(w);
+		run(w, g, &out);
 		pthread_mutex_lock(&p->lock);
 		finish(w);
 		pthread_cond_broadcast(&p->less);
-		if (p->first)
-			pthread_cond_signal(&p->more);
 		p->wake(p->wake_arg);
 	}
 	pthread_mutex_unlock(&p->lock);
+	ipt_ptgen_free(g);
 	return NULL;
 }
 
-struct ipt_xl_pool *ipt_xl_pool_new(unsigned int workers, void (*wake)(void *arg), void *arg)
+struct ipt_xl_pool *ipt_xl_pool_new(unsigned int workers, const struct ipt_ptgen_cfg *cfg,
+				    void (*wake)(void *arg), void *arg)
 {
 	struct ipt_xl_pool *p = ipt_xcalloc(1, sizeof(*p));
 	sigset_t all, old;
@@ -96,6 +94,8 @@ struct ipt_xl_pool *ipt_xl_pool_new(unsigned int workers, void (*wake)(void *arg
 	pthread_cond_init(&p->more, NULL);
 	pthread_cond_init(&p->less, NULL);
 	p->tail = &p->first;
+	p->cfg = *cfg;
+	p->own = ipt_ptgen_new(cfg, take_bytes, &p->out);
 	p->wake = wake;
 	p->wake_arg = arg;
 	sigfillset(&all);
@@ -120,26 +120,30 @@ void ipt_xl_pool_free(struct ipt_xl_pool *p)
 	pthread_mutex_destroy(&p->lock);
 	pthread_cond_destroy(&p->more);
 	pthread_cond_destroy(&p->less);
+	ipt_ptgen_free(p->own);
 	free(p);
 }
 
 void ipt_xl_submit(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *end,
-		   unsigned int segment, uint64_t tsc)
+		   unsigned int segment)
 {
 	struct ipt_xl_pool *pool = t->pool;
 	struct work *w = ipt_xcalloc(1, sizeof(*w));
 
-	*w = (struct work){.t = t, .p = p, .end = end, .tsc = tsc, .segment = segment};
-	w->tail = &w->first;
+	*w = (struct work){.t = t, .c = t->c, .p = p, .end = end, .segment = segment};
+	w->c.insns = 0;
 	pthread_mutex_lock(&pool->lock);
 	t->busy[segment]++;
 	t->queued++;
-	if (pool->n_workers) {
+	*t->works_tail = w;
+	t->works_tail = &w->next_done;
+	/* A log of instructions is written in order. */
+	if (pool->n_workers && !w->c.log_ip) {
 		*pool->tail = w;
 		pool->tail = &w->next;
 		pthread_cond_signal(&pool->more);
 	} else {
-		run(w);
+		run(w, pool->own, &pool->out);
 		finish(w);
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -163,14 +167,19 @@ bool ipt_xl_segment_free(struct ipt_xl_thread *t, unsigned int segment)
 	return is;
 }
 
-struct out_piece *ipt_xl_take_done(struct ipt_xl_thread *t)
+struct work *ipt_xl_take_work(struct ipt_xl_thread *t)
 {
-	struct out_piece *first;
+	struct work *w;
 
 	pthread_mutex_lock(&t->pool->lock);
-	first = t->done;
-	t->done = NULL;
-	t->done_tail = &t->done;
+	w = t->works;
+	if (w && !w->finished)
+		w = NULL;
+	if (w) {
+		t->works = w->next_done;
+		if (!t->works)
+			t->works_tail = &t->works;
+	}
 	pthread_mutex_unlock(&t->pool->lock);
-	return first;
+	return w;
 }

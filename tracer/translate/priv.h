@@ -9,13 +9,13 @@
 #include "slot.h"
 #include "translate.h"
 
-#define MAX_ITEMS     100 /* instructions of a trace */
-#define MAX_BRANCHES  24
+#define MAX_ITEMS     160 /* instructions of a trace */
+#define MAX_BRANCHES  40
 #define MAX_EXITS     (MAX_BRANCHES + 2)
-#define BODY_MAX      16384 /* most bytes that one trace takes */
+#define BODY_MAX      32768 /* most bytes that one trace takes */
 #define HOT_QUEUE     1024u /* a power of two */
 #define AHEAD_MAX     256u
-#define HOT_COUNT     256u /* a way out was taken so often: its trace may be worth more work */
+#define HOT_COUNT     64u /* a way out was taken so often: its trace may be worth more work */
 #define HOT_LEVELS    3
 #define SEGMENT_SLACK (64u << 10)
 #define EXIT_CHUNK    4096u
@@ -300,7 +300,7 @@ struct build {
 	unsigned int n_sides;
 	struct literal literals[2 * MAX_SIDES + MAX_ITEMS];
 	unsigned int n_literals;
-	struct point points[MAX_ITEMS * 12];
+	struct point points[MAX_ITEMS * 6];
 	unsigned int n_points;
 	unsigned int item; /* instructions done so far */
 };
@@ -373,26 +373,34 @@ void ipt_xl_slot_release(struct ipt_xl *x, int slot);
 
 /* --- conv.c, thread.c, pool.c --- */
 
-struct out_piece {
-	struct out_piece *next;
-	uint32_t epoch; /* told after the bytes; 0: none */
-	size_t n;
-	uint8_t bytes[];
+/* A stretch of a thread's records on its way to packets. */
+struct conv {
+	const struct ipt_xl *x;                               /* lent */
+	struct ipt_ptgen *g;                                  /* lent */
+	void (*epoch_begins)(struct conv *c, uint32_t epoch); /* in the middle of its packets */
+	void (*log_ip)(void *arg, uint64_t ip);               /* NULL: not wanted */
+	void *log_arg;
+	uint64_t resume_ip;
+	uint64_t tsc; /* of the last record that told one */
+	uint32_t epoch;
+	unsigned int sample; /* records still to be counted */
+	uint64_t insns;
 };
 
-struct work { /* records to convert */
-	struct work *next;
-	struct ipt_xl_thread *t;
+struct work {                   /* records to convert */
+	struct work *next;      /* in the pool's queue */
+	struct work *next_done; /* of the thread, in order */
+	struct conv c;
 	const uint8_t *p, *end;
-	uint64_t tsc;
 	unsigned int segment;
-	struct out_piece *first, **tail;
+	bool finished;
+	struct ipt_xl_thread *t;
+	struct ipt_buf out;
 };
 
 struct ipt_xl_thread {
 	struct ipt_xl *x; /* counted */
 	struct ipt_xl_pool *pool;
-	struct ipt_ptgen *g; /* lent */
 	struct ipt_xl_sink sink;
 	void *sink_arg;
 	int slot;
@@ -401,37 +409,35 @@ struct ipt_xl_thread {
 	unsigned int segment; /* being filled */
 	uint64_t from;        /* records from this address on have not been handed to conversion */
 	uint64_t asks;
-	bool inside; /* runs in the cache */
-	bool broken; /* its stream has a break that ends with the answer */
-	/* Of whoever converts: a worker while work is queued, else the owner. */
-	uint64_t resume_ip;
-	uint64_t tsc; /* of the last record that told one */
-	uint32_t epoch;
-	uint64_t insns;
-	struct work *cur;
+	bool inside;    /* runs in the cache */
+	bool broken;    /* its stream has a break that ends with the answer */
+	struct conv c;  /* what is converted here and now */
+	uint64_t insns; /* handed out */
 	/* Under the pool's lock. */
 	unsigned int busy[IPT_XL_SEGMENTS]; /* work not done on each segment */
 	unsigned int queued;
-	bool running;
-	struct out_piece *done, **done_tail;
+	struct work *works, **works_tail; /* not handed out yet, in order */
 };
 
 /* Convert records [p, end). */
-void ipt_xl_convert(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *end, uint64_t tsc);
+void ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *end);
 /* The first @items instructions of trace @index ran; nothing else of it. */
-void ipt_xl_convert_part(struct ipt_xl_thread *t, uint32_t index, unsigned int items);
+void ipt_xl_convert_part(struct conv *c, uint32_t index, unsigned int items);
 /* As if the record of @exit (direct) stood there. */
-void ipt_xl_convert_exit(struct ipt_xl_thread *t, uint32_t exit);
+void ipt_xl_convert_exit(struct conv *c, uint32_t exit);
 /* The indirect exit @exit went to @target. */
-void ipt_xl_convert_raw(struct ipt_xl_thread *t, uint32_t exit, uint64_t target);
+void ipt_xl_convert_raw(struct conv *c, uint32_t exit, uint64_t target);
+/* Code of version @epoch holds from here, at @ip, on. */
+void ipt_xl_begin_epoch(struct conv *c, uint64_t ip, uint32_t epoch);
 
-/* Queue records [p, end) of @segment. */
+/* Queue records [p, end) of @segment, of a thread that is in user code before and after. */
 void ipt_xl_submit(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *end,
-		   unsigned int segment, uint64_t tsc);
+		   unsigned int segment);
 /* All of its work is done. */
 void ipt_xl_wait_idle(struct ipt_xl_thread *t);
 bool ipt_xl_segment_free(struct ipt_xl_thread *t, unsigned int segment);
-struct out_piece *ipt_xl_take_done(struct ipt_xl_thread *t);
+/* The next piece of work that is done and in order; the caller's. NULL: none. */
+struct work *ipt_xl_take_work(struct ipt_xl_thread *t);
 
 /* --- where.c --- */
 

@@ -28,6 +28,14 @@ static void use_segment(struct ipt_xl_thread *t, unsigned int seg)
 	slot_put64(t, SL_LIM, t->from + IPT_XL_SEGMENT_BYTES - SEGMENT_SLACK);
 }
 
+static void epoch_begins(struct conv *c, uint32_t epoch)
+{
+	struct ipt_xl_thread *t =
+		(struct ipt_xl_thread *)(void *)((char *)c - offsetof(struct ipt_xl_thread, c));
+
+	t->sink.epoch(t->sink_arg, epoch);
+}
+
 struct ipt_xl_thread *ipt_xl_thread_new(struct ipt_xl *x, struct ipt_xl_pool *pool,
 					struct ipt_ptgen *g, const struct ipt_xl_sink *sink,
 					void *arg)
@@ -40,14 +48,18 @@ struct ipt_xl_thread *ipt_xl_thread_new(struct ipt_xl *x, struct ipt_xl_pool *po
 	t = ipt_xcalloc(1, sizeof(*t));
 	t->x = ipt_xl_get(x);
 	t->pool = pool;
-	t->g = g;
 	t->sink = *sink;
 	t->sink_arg = arg;
+	t->c = (struct conv){.x = x,
+			     .g = g,
+			     .epoch_begins = epoch_begins,
+			     .log_ip = sink->log_ip,
+			     .log_arg = arg,
+			     .epoch = x->epoch};
 	t->slot = slot;
 	t->ctl = x->slots + (uint64_t)slot * IPT_XL_SLOT_BYTES;
 	t->ctl_va = x->slots_va + (uint64_t)slot * IPT_XL_SLOT_BYTES;
-	t->epoch = x->epoch;
-	t->done_tail = &t->done;
+	t->works_tail = &t->works;
 	slot_put64(t, SL_SELF, t->ctl_va);
 	slot_put64(t, SL_BELL, x->low_va + LOW_BELL);
 	slot_put64(t, SL_LOW, x->low_va);
@@ -57,17 +69,18 @@ struct ipt_xl_thread *ipt_xl_thread_new(struct ipt_xl *x, struct ipt_xl_pool *po
 	return t;
 }
 
+/* What was converted elsewhere; the stream goes on behind it with a PSB+. */
 static void hand_out(struct ipt_xl_thread *t)
 {
-	struct out_piece *p = ipt_xl_take_done(t), *next;
+	struct work *w;
 
-	for (; p; p = next) {
-		next = p->next;
-		if (p->n)
-			t->sink.pt(t->sink_arg, p->bytes, p->n);
-		if (p->epoch)
-			t->sink.epoch(t->sink_arg, p->epoch);
-		free(p);
+	while ((w = ipt_xl_take_work(t))) {
+		t->sink.pt(t->sink_arg, w->out.data, w->out.len);
+		ipt_ptgen_seam(t->c.g, true, w->out.len);
+		t->insns += w->c.insns;
+		t->c.tsc = ipt_max_u64(t->c.tsc, w->c.tsc);
+		ipt_buf_fini(&w->out);
+		free(w);
 	}
 }
 
@@ -82,20 +95,6 @@ void ipt_xl_thread_free(struct ipt_xl_thread *t)
 	free(t);
 }
 
-bool ipt_xl_thread_take(struct ipt_xl_thread *t, const uint8_t *p, size_t n)
-{
-	struct out_piece *piece;
-
-	if (!t->cur)
-		return false;
-	piece = ipt_xcalloc(1, sizeof(*piece) + n);
-	piece->n = n;
-	memcpy(piece->bytes, p, n);
-	*t->cur->tail = piece;
-	t->cur->tail = &piece->next;
-	return true;
-}
-
 uint64_t ipt_xl_thread_gs(const struct ipt_xl_thread *t)
 {
 	return t->ctl_va;
@@ -108,7 +107,7 @@ bool ipt_xl_thread_inside(const struct ipt_xl_thread *t)
 
 uint64_t ipt_xl_thread_insns(const struct ipt_xl_thread *t)
 {
-	return __atomic_load_n(&t->insns, __ATOMIC_RELAXED);
+	return t->insns + t->c.insns;
 }
 
 uint64_t ipt_xl_thread_asks(const struct ipt_xl_thread *t)
@@ -116,14 +115,15 @@ uint64_t ipt_xl_thread_asks(const struct ipt_xl_thread *t)
 	return t->asks;
 }
 
-/* Convert here and now what is recorded up to @ptr. */
+/* Convert here and now what is recorded up to @ptr. Leaves the generator collecting. */
 static void convert_here(struct ipt_xl_thread *t, uint64_t ptr, uint64_t tsc)
 {
 	ipt_xl_wait_idle(t);
 	hand_out(t);
-	ipt_ptgen_batch(t->g, true);
+	ipt_ptgen_batch(t->c.g, true);
 	if (ptr > t->from)
-		ipt_xl_convert(t, at(t, t->from), at(t, ptr), tsc);
+		ipt_xl_convert(&t->c, at(t, t->from), at(t, ptr));
+	t->c.tsc = ipt_max_u64(t->c.tsc, tsc);
 	t->from = ptr;
 }
 
@@ -133,7 +133,7 @@ void ipt_xl_collect(struct ipt_xl_thread *t, bool all, uint64_t tsc)
 	if (!all)
 		return;
 	convert_here(t, slot_u64(t, SL_PTR), tsc);
-	ipt_ptgen_batch(t->g, false);
+	ipt_ptgen_batch(t->c.g, false);
 }
 
 bool ipt_xl_thread_enter(struct ipt_xl_thread *t, struct user_regs_struct *regs, uint64_t tsc)
@@ -142,10 +142,10 @@ bool ipt_xl_thread_enter(struct ipt_xl_thread *t, struct user_regs_struct *regs,
 
 	if (!va)
 		return false;
-	if (!ipt_ptgen_enabled(t->g))
-		ipt_ptgen_enable(t->g, regs->rip, IPT_X64, tsc);
-	t->tsc = ipt_max_u64(t->tsc, tsc);
-	t->epoch = t->x->epoch;
+	if (!ipt_ptgen_enabled(t->c.g))
+		ipt_ptgen_enable(t->c.g, regs->rip, IPT_X64, tsc);
+	t->c.tsc = ipt_max_u64(t->c.tsc, tsc);
+	t->c.epoch = t->x->epoch;
 	use_segment(t, t->segment);
 	slot_put32(t, SL_STATE, SL_STATE_NONE);
 	slot_put64(t, SL_APP_GS, regs->gs_base);
@@ -162,11 +162,11 @@ static void settle(struct ipt_xl_thread *t, const struct place *p, uint64_t ptr)
 	switch (p->kind) {
 	case PLACE_UNKNOWN:
 	case PLACE_EXITED: break;
-	case PLACE_PART: ipt_xl_convert_part(t, p->trace, p->items); break;
-	case PLACE_TAKE: ipt_xl_convert_exit(t, p->exit); break;
+	case PLACE_PART: ipt_xl_convert_part(&t->c, p->trace, p->items); break;
+	case PLACE_TAKE: ipt_xl_convert_exit(&t->c, p->exit); break;
 	case PLACE_RAW:
 		memcpy(&exit, at(t, ptr), sizeof(exit));
-		ipt_xl_convert_raw(t, exit, p->ip);
+		ipt_xl_convert_raw(&t->c, exit, p->ip);
 		break;
 	}
 }
@@ -182,7 +182,7 @@ bool ipt_xl_thread_leave(struct ipt_xl_thread *t, struct user_regs_struct *regs,
 		ptr -= 4;
 	convert_here(t, ptr, tsc);
 	settle(t, &p, ptr);
-	ipt_ptgen_batch(t->g, false);
+	ipt_ptgen_batch(t->c.g, false);
 	slot_put32(t, SL_STATE, SL_STATE_NONE);
 	if (p.kind == PLACE_PART) {
 		const struct trace *tr = trace_at(t->x, p.trace);
@@ -207,18 +207,18 @@ void ipt_xl_thread_gone(struct ipt_xl_thread *t, uint64_t tsc)
 bool ipt_xl_break(struct ipt_xl_thread *t, uint64_t tsc)
 {
 	ipt_xl_collect(t, true, tsc);
-	if (ipt_ptgen_enabled(t->g)) {
-		ipt_ptgen_async(t->g, slot_u64(t, SL_TARGET), tsc);
+	if (ipt_ptgen_enabled(t->c.g)) {
+		ipt_ptgen_async(t->c.g, slot_u64(t, SL_TARGET), tsc);
 		t->broken = true;
 	}
-	ipt_ptgen_flush(t->g);
-	t->epoch = t->x->epoch;
+	ipt_ptgen_flush(t->c.g);
+	t->c.epoch = t->x->epoch;
 	return true;
 }
 
 void ipt_xl_thread_told(struct ipt_xl_thread *t)
 {
-	t->epoch = t->x->epoch;
+	t->c.epoch = t->x->epoch;
 }
 
 /* --- requests --- */
@@ -240,7 +240,7 @@ static enum ipt_xl_ask to_target(struct ipt_xl_thread *t, uint64_t target, uint6
 	if (at_va) {
 		/* A break for changed code ends here. */
 		if (t->broken)
-			ipt_ptgen_enable(t->g, target, IPT_X64, t->tsc);
+			ipt_ptgen_enable(t->c.g, target, IPT_X64, t->c.tsc);
 		t->broken = false;
 		return reply(t, at_va);
 	}
@@ -271,13 +271,28 @@ static uint64_t after_full(const struct ipt_xl_thread *t)
 	return t->x->clusters[trace_at(t->x, e->trace)->cluster].va + e->patch - 1;
 }
 
+static void submit(struct ipt_xl_thread *t, uint64_t ptr, uint64_t tsc)
+{
+	ipt_ptgen_flush(t->c.g);
+	ipt_xl_submit(t, at(t, t->from), at(t, ptr), t->segment);
+	t->from = ptr;
+	t->c.tsc = ipt_max_u64(t->c.tsc, tsc);
+}
+
 static enum ipt_xl_ask full(struct ipt_xl_thread *t, uint64_t tsc)
 {
 	uint64_t ptr = slot_u64(t, SL_PTR);
 
 	if (ptr > t->from) {
-		ipt_xl_submit(t, at(t, t->from), at(t, ptr), t->segment, tsc);
-		t->from = ptr;
+		/* It may meet newer code, of which it is told in order. */
+		if (t->c.epoch != t->x->epoch) {
+			convert_here(t, ptr, tsc);
+			if (t->c.epoch != t->x->epoch)
+				ipt_xl_begin_epoch(&t->c, slot_u64(t, SL_TARGET), t->x->epoch);
+			ipt_ptgen_batch(t->c.g, false);
+		} else {
+			submit(t, ptr, tsc);
+		}
 	}
 	for (unsigned int k = 1; k < IPT_XL_SEGMENTS; k++) {
 		unsigned int seg = (t->segment + k) % IPT_XL_SEGMENTS;

@@ -107,7 +107,8 @@ struct ipt_xl_thread; /* one thread's slot, records and their conversion */
 struct ipt_xl_pool;
 /* @workers threads that convert; 0: conversion happens where records are collected. @wake is called
  * by a worker after each piece of work. */
-struct ipt_xl_pool *ipt_xl_pool_new(unsigned int workers, void (*wake)(void *arg), void *arg);
+struct ipt_xl_pool *ipt_xl_pool_new(unsigned int workers, const struct ipt_ptgen_cfg *cfg,
+				    void (*wake)(void *arg), void *arg);
 void ipt_xl_pool_free(struct ipt_xl_pool *p);
 
 /* What conversion hands out, in order, from ipt_xl_collect() only. */
@@ -140,8 +141,6 @@ void ipt_xl_thread_gone(struct ipt_xl_thread *t, uint64_t tsc);
 /* Hand out what conversion made so far. @all: wait for it, and convert what has been recorded up to
  * now (the thread waits for an answer, or is stopped). */
 void ipt_xl_collect(struct ipt_xl_thread *t, bool all, uint64_t tsc);
-/* To be called by the sink of @g: true when the bytes are taken for a later ipt_xl_collect(). */
-bool ipt_xl_thread_take(struct ipt_xl_thread *t, const uint8_t *p, size_t n);
 bool ipt_xl_thread_inside(const struct ipt_xl_thread *t);
 /* It waits for an answer and its code is about to change: all that it did is converted, its stream
  * ends with a break until the answer. */
