@@ -36,7 +36,7 @@ static void take_bytes(void *arg, const uint8_t *p, size_t n)
 static void run(struct work *w, struct ipt_ptgen *g, struct ipt_buf **out)
 {
 	*out = NULL;
-	ipt_ptgen_seam(g, true, 0);
+	ipt_ptgen_seam(g, w->enabled, 0);
 	*out = &w->out;
 	w->c.g = g;
 	ipt_ptgen_batch(g, true);
@@ -133,6 +133,8 @@ void ipt_xl_submit(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *end
 	*w = (struct work){.t = t, .c = t->c, .p = p, .end = end, .segment = segment};
 	w->c.insns = 0;
 	pthread_mutex_lock(&pool->lock);
+	/* Records converted before may have ended inside a syscall. */
+	w->enabled = t->works || ipt_ptgen_enabled(t->c.g);
 	t->busy[segment]++;
 	t->queued++;
 	*t->works_tail = w;

@@ -394,6 +394,7 @@ struct work {                   /* records to convert */
 	const uint8_t *p, *end;
 	unsigned int segment;
 	bool finished;
+	bool enabled; /* it begins in user code */
 	struct ipt_xl_thread *t;
 	struct ipt_buf out;
 };
@@ -430,7 +431,7 @@ void ipt_xl_convert_raw(struct conv *c, uint32_t exit, uint64_t target);
 /* Code of version @epoch holds from here, at @ip, on. */
 void ipt_xl_begin_epoch(struct conv *c, uint64_t ip, uint32_t epoch);
 
-/* Queue records [p, end) of @segment, of a thread that is in user code before and after. */
+/* Queue records [p, end) of @segment, of a thread that is in user code behind them. */
 void ipt_xl_submit(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *end,
 		   unsigned int segment);
 /* All of its work is done. */
