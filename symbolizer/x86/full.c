@@ -45,7 +45,7 @@ static int gpr_number(ZydisRegister r)
 	return whole - ZYDIS_REGISTER_RAX;
 }
 
-static void read_reg(struct ipt_insn_full *f, ZydisRegister r)
+static void read_reg(struct ipt_insn_use *f, ZydisRegister r)
 {
 	int n = gpr_number(r);
 
@@ -53,7 +53,7 @@ static void read_reg(struct ipt_insn_full *f, ZydisRegister r)
 		f->gpr_read |= (uint16_t)(1u << n);
 }
 
-static void operand(struct ipt_insn_full *f, const ZydisDecodedOperand *o)
+static void operand(struct ipt_insn_use *f, const ZydisDecodedOperand *o)
 {
 	const ZydisOperandActions writes = ZYDIS_OPERAND_ACTION_MASK_WRITE;
 	int n;
@@ -102,24 +102,35 @@ static void encoding_of(struct ipt_insn_full *f, const ZydisDecodedInstruction *
 
 int ipt_x86_decode_full(struct ipt_insn_full *f, const uint8_t *p, size_t n, uint64_t ip)
 {
-	const ZydisDecoder *dec = ipt_x86_decoder(IPT_X64);
-	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction z;
-	ZydisDecoderContext ctx;
-	int err = ipt_x86_status(ZydisDecoderDecodeInstruction(
-					 dec, &ctx, p, n < IPT_INSN_MAX ? n : IPT_INSN_MAX, &z),
+	int err = ipt_x86_status(ZydisDecoderDecodeInstruction(ipt_x86_decoder(IPT_X64), NULL, p,
+							       n < IPT_INSN_MAX ? n : IPT_INSN_MAX,
+							       &z),
 				 n);
 
-	if (!err && !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(dec, &ctx, &z, ops, z.operand_count)))
-		err = -IPT_E_BADINSN;
 	if (err)
 		return err;
 	memset(f, 0, sizeof(*f));
 	ipt_x86_classify(&f->i, &z, ip, IPT_X64);
 	encoding_of(f, &z);
 	flags_of(f, &z);
+	return 0;
+}
+
+int ipt_x86_decode_use(struct ipt_insn_use *u, const uint8_t *p, size_t n)
+{
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction z;
+	int err =
+		ipt_x86_status(ZydisDecoderDecodeFull(ipt_x86_decoder(IPT_X64), p,
+						      n < IPT_INSN_MAX ? n : IPT_INSN_MAX, &z, ops),
+			       n);
+
+	if (err)
+		return err;
+	*u = (struct ipt_insn_use){.gpr_read = 0};
 	for (unsigned int k = 0; k < z.operand_count; k++)
-		operand(f, &ops[k]);
-	f->gpr_killed &= (uint16_t)~f->gpr_read;
+		operand(u, &ops[k]);
+	u->gpr_killed &= (uint16_t)~u->gpr_read;
 	return 0;
 }

@@ -77,14 +77,19 @@ struct ipt_insn_full {
 	bool opsize16;     /* 66 prefix */
 	bool addr32;       /* 67 prefix */
 	bool vector;       /* VEX, EVEX, XOP, MVEX: no legacy opcode */
-	bool writes_mem;   /* other than by a push or call */
 	uint8_t flags_read, flags_killed; /* arithmetic flags read; surely overwritten */
-	uint16_t gpr_read;   /* bit n: the register of number n is read, in part or whole */
-	uint16_t gpr_killed; /* wholly overwritten whatever happens */
 };
 
 /* As ipt_x86_decode() of 64-bit code, with more. */
 int ipt_x86_decode_full(struct ipt_insn_full *f, const uint8_t *p, size_t n, uint64_t ip);
+
+struct ipt_insn_use {        /* what its operands are */
+	uint16_t gpr_read;   /* bit n: the register of number n is read, in part or whole */
+	uint16_t gpr_killed; /* wholly overwritten whatever happens */
+	bool writes_mem;     /* other than by a push or call */
+};
+
+int ipt_x86_decode_use(struct ipt_insn_use *u, const uint8_t *p, size_t n);
 
 enum ipt_syntax {
 	IPT_SYNTAX_ATT,

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 #define PAGE         4096u
-#define AHEAD_BUDGET 48u                   /* traces made ahead after each one that was wanted */
+#define AT_ONCE      3   /* of them before the answer: an answer costs as much as some of them */
+#define AHEAD_BUDGET 48u /* traces made ahead after each one that was wanted */
 #define NO_HEAD      0x8000dead00000000ull /* no target is this */
 #define REACH        0x7f000000ull
 
@@ -304,6 +305,8 @@ uint64_t ipt_xl_enter(struct ipt_xl *x, uint64_t head)
 		t = ipt_xl_find(x, head, &index);
 		add_ways(x, t);
 		x->ahead_left = AHEAD_BUDGET;
+		for (int i = 0; i < AT_ONCE && ipt_xl_ahead(x); i++)
+			;
 	}
 	return t ? ipt_xl_body_va(x, t) : 0;
 }

@@ -8,7 +8,7 @@
 
 #define HOT_LEAST     16 /* times that a way was taken before it tells anything */
 #define COLD_ITEMS    32
-#define COLD_BRANCHES 2
+#define COLD_BRANCHES 3
 #define MAX_CALLS     16
 #define MAX_DELTA     0x40000000ll
 
@@ -150,6 +150,13 @@ static bool ret(struct former *f, struct path_item *it, uint64_t *ip)
 	return true;
 }
 
+static bool writes_mem(const struct path_item *it)
+{
+	struct ipt_insn_use u;
+
+	return ipt_x86_decode_use(&u, it->bytes, it->f.i.len) || u.writes_mem;
+}
+
 /* True: the path goes on at *ip. */
 static bool follow(struct former *f, struct path_item *it, uint64_t *ip)
 {
@@ -176,10 +183,10 @@ static bool follow(struct former *f, struct path_item *it, uint64_t *ip)
 	}
 	*ip = it->ip + it->f.i.len;
 	/* Code that may change under our feet is looked at again after each store. */
-	return !(p->check && it->f.writes_mem);
+	return !(p->check && writes_mem(it));
 }
 
-static bool room(const struct former *f, uint64_t ip)
+static bool room(const struct former *f, bool hot, uint64_t ip)
 {
 	const struct path *p = f->p;
 	int64_t delta = (int64_t)(ip - f->head);
@@ -188,6 +195,9 @@ static bool room(const struct former *f, uint64_t ip)
 		return false;
 	/* A loop closes where it began rather than somewhere inside. */
 	if (ip == f->head && p->n > f->max_items / 2)
+		return false;
+	/* Cold code is translated once: the path ends where another begins. */
+	if (!hot && p->n && ipt_u64map_get(&f->x->heads, ip))
 		return false;
 	return delta > -MAX_DELTA && delta < MAX_DELTA;
 }
@@ -209,7 +219,7 @@ bool ipt_xl_form(struct ipt_xl *x, struct path *p, uint64_t head, bool hot)
 	p->check = p->quiet = false;
 	if (hot)
 		board(&f, head);
-	while (more && room(&f, ip)) {
+	while (more && room(&f, hot, ip)) {
 		const struct decoded *d = ipt_xl_decode(x, ip);
 		struct path_item *it = &p->v[p->n];
 

@@ -23,7 +23,11 @@ static uint64_t rip_target(const struct path_item *it)
 static unsigned int free_reg(const struct path_item *it)
 {
 	static const uint8_t regs[] = {RAX, RCX, RDX, RBX, RSI, RDI};
-	uint16_t used = it->f.gpr_read | it->f.gpr_killed;
+	struct ipt_insn_use u = {.gpr_read = 0xffff};
+	uint16_t used;
+
+	ipt_x86_decode_use(&u, it->bytes, it->f.i.len);
+	used = u.gpr_read | u.gpr_killed;
 
 	for (size_t i = 0; i < IPT_ARRAY_SIZE(regs); i++) {
 		if (!(used >> regs[i] & 1))
