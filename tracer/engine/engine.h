@@ -65,7 +65,8 @@ uint64_t ipt_ptgen_pos(const struct ipt_ptgen *g);
  */
 /* While on, packets collect and reach the sink in large pieces. Off: what is collected goes out. */
 void ipt_ptgen_batch(struct ipt_ptgen *g, bool on);
-/* Outcomes of @n (0 to 64) conditional branches and compressed returns, the oldest highest. */
+/* Outcomes of @n (0 to 64) conditional branches and compressed returns, the oldest highest; no
+ * other bits are set. */
 void ipt_ptgen_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n);
 /* A near call that returns to @ret, not one to the next instruction. */
 void ipt_ptgen_call(struct ipt_ptgen *g, uint64_t ret);
@@ -83,7 +84,7 @@ enum ipt_way_end {
 
 struct ipt_way {         /* outcomes of a stretch of code */
 	uint64_t bits;   /* of conditional branches and returns to calls in the stretch, oldest
-			    highest */
+			      highest */
 	uint64_t psb_ip; /* first instruction that makes a packet; 0: none */
 	uint64_t ret;    /* CALL: where it returns to; 0: the call is to the next instruction */
 	const uint64_t *calls; /* return addresses of those that have not returned; lent */
@@ -91,10 +92,16 @@ struct ipt_way {         /* outcomes of a stretch of code */
 	uint8_t n_calls;
 	uint8_t inner; /* deepest nest of calls that the stretch returned from */
 	uint8_t end;   /* enum ipt_way_end: how it ends */
+	bool more;     /* something but bits: calls, inner, end */
 };
 
-/* All of @w, ending at @target where the end is a branch. */
-void ipt_ptgen_way(struct ipt_ptgen *g, const struct ipt_way *w, uint64_t target, uint64_t tsc);
+struct ipt_went { /* a way that was gone */
+	const struct ipt_way *way;
+	uint64_t target; /* where its last branch went */
+};
+
+/* @n ways one after the other. */
+void ipt_ptgen_ways(struct ipt_ptgen *g, const struct ipt_went *w, size_t n, uint64_t tsc);
 
 /* --- software engines: make branches of a thread that its host resumes and stops --- */
 

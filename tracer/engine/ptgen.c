@@ -384,7 +384,7 @@ static void add_bits_long(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
 }
 
 /* Six outcomes a byte, one bit from its low end, the newest in the lowest byte. */
-static inline uint64_t spread(uint64_t v, bool bmi2)
+static inline __attribute__((always_inline)) uint64_t spread(uint64_t v, bool bmi2)
 {
 	uint64_t out;
 
@@ -397,12 +397,14 @@ static inline uint64_t spread(uint64_t v, bool bmi2)
 	return ((v & 0x003f003f003f003f) | (v & 0x0fc00fc00fc00fc0) << 2) << 1;
 }
 
-/* Up to 42 outcomes to those pending, at most five: all full short packets at once. How many there
- * are is as good as random: eight bytes are written always, as many kept as there are. */
-static inline void add_bits_short(struct ipt_ptgen *g, uint64_t bits, unsigned int n, bool bmi2)
+/* Up to 42 outcomes (and no other bits) to those pending, at most five: all full short packets at
+ * once. How many there are is as good as random: eight bytes are written always, as many kept as
+ * there are. */
+static inline __attribute__((always_inline)) void add_bits_short(struct ipt_ptgen *g, uint64_t bits,
+								 unsigned int n, bool bmi2)
 {
 	unsigned int total = g->n_tnt + n, full = total / 6, rest = total - 6 * full;
-	uint64_t all = g->tnt << n | (bits & ((1ull << n) - 1));
+	uint64_t all = g->tnt << n | bits;
 	uint64_t bytes = __builtin_bswap64(spread(all >> rest, bmi2) | 0x8080808080808080ull);
 
 	/* Shifted in two steps: by 64 when there are none. */
@@ -413,7 +415,8 @@ static inline void add_bits_short(struct ipt_ptgen *g, uint64_t bits, unsigned i
 	g->tnt = all & ((1ull << rest) - 1);
 }
 
-static inline void add_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n, bool bmi2)
+static inline __attribute__((always_inline)) void add_bits(struct ipt_ptgen *g, uint64_t bits,
+							   unsigned int n, bool bmi2)
 {
 	if (g->cfg.long_tnt) {
 		add_bits_long(g, bits, n);
@@ -421,6 +424,7 @@ static inline void add_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n, 
 	}
 	if (__builtin_expect(n > 42, 0)) {
 		add_bits_short(g, bits >> 32, n - 32, bmi2);
+		bits &= 0xffffffff;
 		n = 32;
 	}
 	add_bits_short(g, bits, n, bmi2);
@@ -469,16 +473,11 @@ void ipt_ptgen_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
 	hand_over(g);
 }
 
-#define LIKELY(x) __builtin_expect(!!(x), 1)
-
-static inline void add_way(struct ipt_ptgen *g, const struct ipt_way *w, uint64_t target,
-			   uint64_t tsc, bool bmi2)
+static inline __attribute__((always_inline)) void end_way(struct ipt_ptgen *g,
+							  const struct ipt_way *w, uint64_t target)
 {
-	if (w->psb_ip && is_psb_due(g))
-		put_psb_plus(g, w->psb_ip, tsc);
 	if (w->inner)
 		push_over(g, w->inner);
-	add_bits(g, w->bits, w->n_bits, bmi2);
 	for (unsigned int i = 0; i < w->n_calls; i++)
 		add_call(g, w->calls[i]);
 	switch ((enum ipt_way_end)w->end) {
@@ -491,16 +490,53 @@ static inline void add_way(struct ipt_ptgen *g, const struct ipt_way *w, uint64_
 		break;
 	case IPT_WAY_JMP: put_tip(g, target); break;
 	}
-	if (!LIKELY(g->batch && g->n_out < OUT_MAX - OUT_ROOM))
-		hand_over(g);
 }
 
-void ipt_ptgen_way(struct ipt_ptgen *g, const struct ipt_way *w, uint64_t target, uint64_t tsc)
+/* Position in the buffer from which on a PSB is due, or the buffer is to be handed over. */
+static unsigned int out_until(const struct ipt_ptgen *g)
+{
+	uint64_t psb = g->psb_at + g->cfg.psb_bytes - PSB_MARGIN;
+	uint64_t left = psb > g->pos ? psb - g->pos : 0;
+
+	if (g->psb_due || !g->batch)
+		return 0;
+	return (unsigned int)(left < OUT_MAX - OUT_ROOM ? left : OUT_MAX - OUT_ROOM);
+}
+
+static inline __attribute__((always_inline)) void
+add_ways(struct ipt_ptgen *g, const struct ipt_went *w, size_t n, uint64_t tsc, bool bmi2)
+{
+	unsigned int until = out_until(g);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ipt_way *way = w[i].way;
+
+		if (__builtin_expect(g->n_out >= until, 0)) {
+			hand_over(g);
+			if (way->psb_ip && is_psb_due(g))
+				put_psb_plus(g, way->psb_ip, tsc);
+			until = out_until(g);
+		}
+		if (way->n_bits)
+			add_bits(g, way->bits, way->n_bits, bmi2);
+		if (way->more)
+			end_way(g, way, w[i].target);
+	}
+	hand_over(g);
+}
+
+__attribute__((target("bmi2"))) static void ways_bmi2(struct ipt_ptgen *g, const struct ipt_went *w,
+						      size_t n, uint64_t tsc)
+{
+	add_ways(g, w, n, tsc, true);
+}
+
+void ipt_ptgen_ways(struct ipt_ptgen *g, const struct ipt_went *w, size_t n, uint64_t tsc)
 {
 	if (g->bmi2)
-		add_way(g, w, target, tsc, true);
+		ways_bmi2(g, w, n, tsc);
 	else
-		add_way(g, w, target, tsc, false);
+		add_ways(g, w, n, tsc, false);
 }
 
 void ipt_ptgen_seam(struct ipt_ptgen *g, bool enabled, uint64_t others)

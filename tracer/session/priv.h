@@ -292,6 +292,8 @@ void ipt_xl_let_go(struct thr *t);
 /* Code of [start, end) changed or went; @seq is the record of it. Before it the thread's stream had
  * its break. */
 void ipt_xl_changed(struct thr *t, uint64_t start, uint64_t end, uint64_t seq);
+/* Code was added where none was. */
+void ipt_xl_added(struct thr *t);
 /* Give up all translations of @as. */
 void ipt_xl_retire(struct sess *s, struct aspace *as);
 extern const struct ipt_xl_ops ipt_xl_host_ops;

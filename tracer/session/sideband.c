@@ -226,6 +226,7 @@ void ipt_sess_sync_maps(struct thr *t)
 		}
 		ipt_maps_build_id(m, t->tid);
 		add_map(t, m, &pos);
+		ipt_xl_added(t);
 	}
 	ipt_maps_fini(&old);
 	free(pos.v);
@@ -271,8 +272,8 @@ static void record_code(struct thr *t, const struct amap *m, uint64_t va)
 		return;
 	collect(&pos, t, known);
 	seq = write_map(t, IPT_SB_CODE, m, start, end, bytes, &pos);
-	if (known)
-		ipt_xl_changed(t, start, end, seq);
+	/* Bytes that were not known replace none. */
+	ipt_xl_changed(t, start, known ? end : start, seq);
 	free(bytes);
 	free(pos.v);
 }

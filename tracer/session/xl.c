@@ -151,6 +151,22 @@ bool ipt_xl_try_enter(struct thr *t)
 	return true;
 }
 
+/* The address of the last x87 instruction, which FNSTENV and signal frames show. */
+static void put_x87_address(struct thr *t)
+{
+	struct user_fpregs_struct fp;
+	uint64_t ip;
+
+	if (ptrace(PTRACE_GETFPREGS, t->tid, NULL, &fp) < 0 ||
+	    !ipt_xl_inside(t->proc->as->xl, fp.rip))
+		return;
+	ip = ipt_xl_original(t->proc->as->xl, fp.rip);
+	if (!ip)
+		return;
+	fp.rip = ip;
+	ptrace(PTRACE_SETFPREGS, t->tid, NULL, &fp);
+}
+
 void ipt_xl_left(struct thr *t)
 {
 	struct user_regs_struct regs = t->regs;
@@ -160,6 +176,7 @@ void ipt_xl_left(struct thr *t)
 	t->n_stops++;
 	t->asked_stop = false;
 	t->proc->as->n_inside--;
+	put_x87_address(t);
 	if (!ipt_xl_thread_leave(t->xt, &regs, ipt_sess_tsc()))
 		ipt_sess_warn(t->sess, "thread %d: stopped at 0x%llx, a place that is not known",
 			      t->tid, (unsigned long long)t->regs.rip);
@@ -242,10 +259,19 @@ void ipt_xl_changed(struct thr *t, uint64_t start, uint64_t end, uint64_t seq)
 	if (ipt_xl_sharers(as->xl) > 1) {
 		ipt_xl_retire(t->sess, as);
 	} else {
-		ipt_xl_invalidate(as->xl, start, end);
+		if (end > start)
+			ipt_xl_invalidate(as->xl, start, end);
 		c->epoch = ipt_xl_bump(as->xl);
 	}
 	if (t->xt)
 		ipt_xl_thread_told(t->xt);
 	t->told_changes = as->changes.n;
+}
+
+void ipt_xl_added(struct thr *t)
+{
+	struct aspace *as = t->proc->as;
+
+	if (as->xl && ipt_xl_sharers(as->xl) > 1)
+		ipt_xl_retire(t->sess, as);
 }

@@ -128,6 +128,7 @@ uint32_t ipt_xl_new_exit(struct build *b, enum exit_kind kind, unsigned int done
 	e->way.n_calls = (uint8_t)o.depth;
 	e->way.calls =
 		o.depth ? memcpy(room_for(x, o.depth), o.ret, o.depth * sizeof(o.ret[0])) : NULL;
+	e->way.more = e->way.inner || e->way.n_calls || e->way.end != IPT_WAY_ON;
 	e->quiet = kind == EXIT_DIRECT && b->path->quiet && done == b->path->n && !off;
 	b->t->n_exits++;
 	return x->n_exits++;

@@ -5,6 +5,7 @@
 
 #define SAMPLE   8192u /* records of each piece that count for the profile */
 #define PREFETCH 1024
+#define LOT      256
 
 static void log_items(struct conv *c, const struct trace *tr, unsigned int n)
 {
@@ -28,6 +29,13 @@ static void interrupt_at(struct conv *c, uint64_t ip)
 	ipt_ptgen_enable(c->g, ip, IPT_X64, c->tsc);
 }
 
+static void one_way(struct conv *c, const struct ipt_way *way, uint64_t target)
+{
+	struct ipt_went w = {way, target};
+
+	ipt_ptgen_ways(c->g, &w, 1, c->tsc);
+}
+
 /* The last branch may close a cycle that has no packets: the number of rounds is told by a pair
  * before it and one after. */
 static void quiet_way(struct conv *c, const struct xexit *e)
@@ -36,14 +44,41 @@ static void quiet_way(struct conv *c, const struct xexit *e)
 	struct ipt_way before = e->way;
 
 	before.n_calls = 0;
-	ipt_ptgen_way(c->g, &before, 0, c->tsc);
+	one_way(c, &before, 0);
 	interrupt_at(c, tr->head + (uint64_t)(int64_t)tr->items[e->n_items - 1].delta);
 	for (unsigned int i = 0; i < e->way.n_calls; i++)
 		ipt_ptgen_call(c->g, e->way.calls[i]);
 	interrupt_at(c, e->target);
 }
 
-static inline void way(struct conv *c, struct xexit *e, uint64_t target)
+/* Ways gone lately go to the generator together. */
+struct lot {
+	struct ipt_went v[LOT];
+	unsigned int n;
+};
+
+static void flush_lot(struct conv *c, struct lot *l)
+{
+	if (l->n)
+		ipt_ptgen_ways(c->g, l->v, l->n, c->tsc);
+	l->n = 0;
+}
+
+/* What is not the same for all: a newer version of code, a log, a cycle without packets. */
+static void rare_way(struct conv *c, struct lot *l, const struct xexit *e, uint64_t target)
+{
+	flush_lot(c, l);
+	if (e->epoch > c->epoch)
+		ipt_xl_begin_epoch(c, trace_at(c->x, e->trace)->head, e->epoch);
+	if (c->log_ip)
+		log_items(c, trace_at(c->x, e->trace), e->n_items);
+	if (e->quiet)
+		quiet_way(c, e);
+	else
+		one_way(c, &e->way, target);
+}
+
+static inline void way(struct conv *c, struct lot *l, struct xexit *e, uint64_t target)
 {
 	/* A sample is enough: several converters would fight for these counters. */
 	if (c->sample) {
@@ -51,15 +86,14 @@ static inline void way(struct conv *c, struct xexit *e, uint64_t target)
 		if (!(++e->count % HOT_COUNT))
 			ipt_xl_warm((struct ipt_xl *)(uintptr_t)c->x, e->trace);
 	}
-	if (e->epoch > c->epoch)
-		ipt_xl_begin_epoch(c, trace_at(c->x, e->trace)->head, e->epoch);
 	c->insns += e->n_items;
-	if (c->log_ip)
-		log_items(c, trace_at(c->x, e->trace), e->n_items);
-	if (e->quiet)
-		quiet_way(c, e);
-	else
-		ipt_ptgen_way(c->g, &e->way, target, c->tsc);
+	if (__builtin_expect(e->epoch > c->epoch || e->quiet || c->log_ip, 0)) {
+		rare_way(c, l, e, target);
+		return;
+	}
+	l->v[l->n++] = (struct ipt_went){&e->way, target};
+	if (l->n == LOT)
+		flush_lot(c, l);
 }
 
 static const uint8_t *resume(struct conv *c, const uint8_t *p)
@@ -87,28 +121,38 @@ static const uint8_t *target_of(const struct conv *c, const uint8_t *p, uint64_t
 	return p + sizeof(*target);
 }
 
+static void syscall_made(struct conv *c, struct lot *l, const struct xexit *e)
+{
+	flush_lot(c, l);
+	ipt_ptgen_disable(c->g, c->tsc);
+	c->resume_ip = e->target;
+}
+
 void ipt_xl_convert_exit(struct conv *c, uint32_t exit)
 {
-	struct xexit *e = exit_at(c->x, exit);
+	struct lot l = {.n = 0};
 
-	way(c, e, 0);
-	if (e->kind == EXIT_SYSCALL) {
-		ipt_ptgen_disable(c->g, c->tsc);
-		c->resume_ip = e->target;
-	}
+	way(c, &l, exit_at(c->x, exit), 0);
+	flush_lot(c, &l);
 }
 
 void ipt_xl_convert_raw(struct conv *c, uint32_t exit, uint64_t target)
 {
-	way(c, exit_at(c->x, exit), target);
+	struct lot l = {.n = 0};
+
+	way(c, &l, exit_at(c->x, exit), target);
+	flush_lot(c, &l);
 }
 
 void ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *end)
 {
+	struct lot l;
+
+	l.n = 0;
 	c->sample = SAMPLE;
 	while (p < end) {
 		struct xexit *e;
-		uint64_t target;
+		uint64_t target = 0;
 		uint32_t id;
 
 		memcpy(&id, p, sizeof(id));
@@ -120,17 +164,13 @@ void ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *end)
 			continue;
 		}
 		e = exit_at(c->x, id);
-		if (e->kind == EXIT_DIRECT) {
-			way(c, e, 0);
-			continue;
-		}
-		if (e->kind == EXIT_SYSCALL) {
-			ipt_xl_convert_exit(c, id);
-			continue;
-		}
-		p = target_of(c, p, &target);
-		way(c, e, target);
+		if (e->kind != EXIT_DIRECT && e->kind != EXIT_SYSCALL)
+			p = target_of(c, p, &target);
+		way(c, &l, e, target);
+		if (e->kind == EXIT_SYSCALL)
+			syscall_made(c, &l, e);
 	}
+	flush_lot(c, &l);
 }
 
 static void part_item(struct conv *c, uint64_t ip, const struct item *it, uint64_t next)

@@ -68,7 +68,8 @@ static bool gs_base(const struct decoded *d)
 	       (reg == 1 || reg == 3) && memchr(d->bytes, 0xf3, d->f.op_off);
 }
 
-/* FNSTENV, FNSAVE, FXSAVE and their kind store the address of the last x87 instruction. */
+/* FNSTENV, FNSAVE, FXSAVE and XSAVE store the address of the last x87 instruction. XSAVEC, which
+ * the dynamic linker uses around its own work, and XSAVEOPT are let through. */
 static bool x87_address(const struct decoded *d)
 {
 	const uint8_t *op = d->bytes + d->f.op_off;
@@ -77,7 +78,8 @@ static bool x87_address(const struct decoded *d)
 
 	if (d->f.vector || !mem)
 		return false;
-	return (op[0] == 0xd9 && reg == 6) || (op[0] == 0xdd && reg == 6);
+	return (op[0] == 0xd9 && reg == 6) || (op[0] == 0xdd && reg == 6) ||
+	       (op[0] == 0x0f && op[1] == 0xae && (reg == 0 || reg == 4));
 }
 
 bool ipt_xl_refused(const struct decoded *d)

@@ -83,6 +83,8 @@ void ipt_xl_add_cluster(struct ipt_xl *x, const struct ipt_xl_piece *piece);
 size_t ipt_xl_pieces(const struct ipt_xl *x, struct ipt_xl_piece out[IPT_XL_MAX_PIECES]);
 /* Is @va in the memory that threads run in? */
 bool ipt_xl_inside(const struct ipt_xl *x, uint64_t va);
+/* The program's instruction whose translation is at @va; 0: none is. */
+uint64_t ipt_xl_original(const struct ipt_xl *x, uint64_t va);
 /* True when code memory or tables are full: the space must be given up for a new one. */
 bool ipt_xl_full(const struct ipt_xl *x);
 

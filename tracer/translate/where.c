@@ -185,3 +185,15 @@ struct place ipt_xl_where(const struct ipt_xl_thread *t, struct user_regs_struct
 		r->rcx = p.ip;
 	return p;
 }
+
+uint64_t ipt_xl_original(const struct ipt_xl *x, uint64_t va)
+{
+	uint32_t index;
+	const struct trace *tr = ipt_xl_trace_of(x, va, &index);
+	const struct point *pt;
+
+	if (!tr)
+		return 0;
+	pt = point_of(tr, (uint32_t)(va - x->clusters[tr->cluster].va) - tr->code);
+	return pt->item < tr->n_items ? tr->head + (uint64_t)(int64_t)tr->items[pt->item].delta : 0;
+}
