@@ -43,6 +43,17 @@ static void stash(struct sess *s, pid_t tid, int status)
 	}
 }
 
+/* The timer's signals end a wait early. */
+static bool wait_for(pid_t tid, int *status)
+{
+	pid_t got;
+
+	do {
+		got = waitpid(tid, status, __WALL);
+	} while (got < 0 && errno == EINTR);
+	return got == tid;
+}
+
 /* To the next entry to or exit from a syscall. */
 static bool to_syscall_stop(struct inject *in)
 {
@@ -51,7 +62,7 @@ static bool to_syscall_stop(struct inject *in)
 
 	for (;;) {
 		if (ptrace(PTRACE_SYSCALL, t->tid, NULL, NULL) < 0 ||
-		    waitpid(t->tid, &status, __WALL) != t->tid) {
+		    !wait_for(t->tid, &status)) {
 			in->gone = true;
 			return false;
 		}
