@@ -28,7 +28,7 @@ void ipt_thr_detach(struct thr *t, int sig)
 	if (t->out)
 		ipt_thr_comm(t);
 	ipt_trap_restore(t);
-	ipt_xl_let_go(t);
+	ipt_xl_let_go(t, sig);
 	ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(long)sig);
 	ipt_thr_end(t, 0, 1);
 	ipt_sess_del_thr(s, t);

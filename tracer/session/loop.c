@@ -62,7 +62,7 @@ static enum ipt_resume how_to(struct thr *t, int sig)
 	enum ipt_resume how;
 	bool frame;
 
-	if (!sig && ipt_xl_try_enter(t))
+	if (!sig && !s->detaching && ipt_xl_try_enter(t))
 		return IPT_RESUME_CONT;
 	if (!t->in_syscall) {
 		ipt_sess_check_code(t);
@@ -80,6 +80,18 @@ static enum ipt_resume how_to(struct thr *t, int sig)
 	return how;
 }
 
+/* The recording ends for it. True: not yet, since it is in the midst of something. */
+static bool stays(struct thr *t, int sig)
+{
+	switch (ipt_xl_may_go(t, sig)) {
+	case IPT_XL_GO: ipt_thr_detach(t, sig); return false;
+	case IPT_XL_GO_HELD: return false;
+	case IPT_XL_GO_LATER: break;
+	}
+	ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+	return true;
+}
+
 /* Resume, or let go when the recording ends. The thread may be gone afterwards. */
 void ipt_thr_resume(struct thr *t, int sig)
 {
@@ -91,10 +103,8 @@ void ipt_thr_resume(struct thr *t, int sig)
 	struct sess *s = t->sess;
 	enum ipt_resume how = IPT_RESUME_CONT;
 
-	if (s->detaching || t->let_go) {
-		ipt_thr_detach(t, sig);
+	if ((s->detaching || t->let_go) && !stays(t, sig))
 		return;
-	}
 	if (t->bt)
 		how = how_to(t, sig);
 	t->state = THR_RUNNING;
@@ -160,6 +170,7 @@ static void on_event_stop(struct thr *t, int sig)
 {
 	struct sess *s = t->sess;
 
+	ipt_sysc_keep_waiting(t, 0);
 	/* The stop of renew(): a handler's frame may have been made before it. */
 	ipt_thr_tell(t, t->renewing && t->regs.rsp != t->renew_sp ? IPT_STOP_ENTRY : IPT_STOP_OTHER,
 		     0);
@@ -228,6 +239,8 @@ static void on_signal(struct thr *t, int sig, const siginfo_t *si)
 static void on_trap(struct thr *t, enum ipt_stop_kind kind, siginfo_t *si)
 {
 	ipt_thr_tell(t, kind, 0);
+	if (kind == IPT_STOP_SYSEXIT)
+		ipt_sysc_keep_waiting(t, 0);
 	if (t->bt) {
 		if (t->sig.set)
 			ipt_sess_write_signal(t, kind == IPT_STOP_ENTRY ? t->regs.rip : 0, false);
@@ -250,6 +263,8 @@ static void on_signal_stop(struct thr *t, int sig)
 	ipt_xl_fix_siginfo(t, &si);
 	if (sig == SIGTRAP)
 		kind = classify_trap(t, &si);
+	else
+		ipt_sysc_keep_waiting(t, sig);
 	if (!t->bt && kind != IPT_STOP_SIGNAL)
 		kind = IPT_STOP_OTHER;
 	if (kind != IPT_STOP_SIGNAL) {

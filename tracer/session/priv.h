@@ -75,6 +75,7 @@ struct aspace {
 	const char *xl_why;      /* why nothing is translated in it; NULL: it is */
 	bool xl_retire;          /* to be given up as soon as no thread is inside */
 	unsigned int n_inside;   /* threads that run translated */
+	struct thr *last;        /* lent: it is let go when the others have left */
 	struct ipt_u64map fresh; /* pages compared with the program's for the request at hand */
 	IPT_VEC(struct code_change) changes;
 };
@@ -287,8 +288,13 @@ void ipt_xl_left(struct thr *t);
 void ipt_xl_fix_siginfo(struct thr *t, siginfo_t *si);
 /* It ended. */
 void ipt_xl_end(struct thr *t);
-/* It is about to be let go: take out of its process what is ours, when it is the last. */
-void ipt_xl_let_go(struct thr *t);
+/* May it be let go now, with @sig? Somebody must take the translations out when all have left. */
+enum ipt_xl_go { IPT_XL_GO, IPT_XL_GO_HELD, IPT_XL_GO_LATER };
+enum ipt_xl_go ipt_xl_may_go(struct thr *t, int sig);
+/* It is about to be let go: take out of its process what is ours. */
+void ipt_xl_let_go(struct thr *t, int sig);
+/* Those held are let go, whoever else has not left. */
+void ipt_xl_give_up(struct sess *s);
 /* Code of [start, end) changed or went; @seq is the record of it. Before it the thread's stream had
  * its break. */
 void ipt_xl_changed(struct thr *t, uint64_t start, uint64_t end, uint64_t seq);
@@ -357,6 +363,9 @@ int ipt_keeper_main(const struct ipt_record_opts *opts, const struct ipt_backend
 /* Syscalls that matter (sysc.c): before the thread is resumed at one, and after it came back. */
 void ipt_sysc_before(struct thr *t);
 void ipt_sysc_after(struct thr *t);
+/* It stopped, with @sig to come or 0: a wait that ended only because of us, or of a signal that it
+ * ignores, is begun again. */
+void ipt_sysc_keep_waiting(struct thr *t, int sig);
 /* A child was born of @t: it may have a copy of flags that we changed. */
 void ipt_sysc_child(const struct thr *t, struct thr *c);
 void ipt_sysc_child_begins(struct thr *c);

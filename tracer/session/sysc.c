@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The syscalls a recording must know of: those that change mappings, and clones that want to be
  * untraced. */
+#include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -183,4 +184,47 @@ void ipt_sysc_after(struct thr *t)
 		ipt_sess_sync_maps(t);
 	if (t->sess->opts->syscalls)
 		ipt_sess_write_syscall(t, true);
+}
+
+/* --- waits that end with EINTR whenever the thread is stopped --- */
+
+#define DEFAULT_IGNORED                                                                            \
+	(1ull << (SIGCHLD - 1) | 1ull << (SIGCONT - 1) | 1ull << (SIGURG - 1) |                    \
+	 1ull << (SIGWINCH - 1))
+
+static bool is_wait(uint64_t nr)
+{
+	static const uint16_t waits[] = {
+		SYS_epoll_wait, SYS_epoll_pwait,     SYS_epoll_pwait2, SYS_semop, SYS_semtimedop,
+		SYS_msgsnd,     SYS_msgrcv,          SYS_io_getevents, SYS_read,  SYS_recvfrom,
+		SYS_recvmsg,    SYS_rt_sigtimedwait, SYS_recvmmsg,     SYS_readv,
+	};
+
+	for (size_t i = 0; i < IPT_ARRAY_SIZE(waits); i++) {
+		if (waits[i] == nr)
+			return true;
+	}
+	return false;
+}
+
+void ipt_sysc_keep_waiting(struct thr *t, int sig)
+{
+	struct user_regs_struct *r = &t->regs;
+	uint64_t ignored, bit = sig ? 1ull << (sig - 1) : 0, due;
+
+	if ((int64_t)r->rax != -EINTR || (int64_t)r->orig_rax < 0 || t->abi32 ||
+	    ipt_step_mode(r) != IPT_X64 || !is_wait(r->orig_rax))
+		return;
+	ignored = ipt_proc_sigmask(t->tid, "SigIgn") |
+		  (DEFAULT_IGNORED & ~ipt_proc_sigmask(t->tid, "SigCgt"));
+	due = (ipt_proc_sigmask(t->tid, "SigPnd") | ipt_proc_sigmask(t->tid, "ShdPnd")) &
+	      ~ipt_proc_sigmask(t->tid, "SigBlk");
+	if ((due | bit) & ~ignored)
+		return;
+	r->rip -= 2;
+	r->rax = r->orig_rax;
+	r->orig_rax = (uint64_t)-1;
+	ptrace(PTRACE_SETREGS, t->tid, NULL, r);
+	if (t->bt)
+		ipt_software_at(t->bt, r);
 }

@@ -65,8 +65,10 @@ void ipt_sess_tick(struct sess *s)
 {
 	s->ticks++;
 	check_front(s);
-	if (s->detaching && ++s->detach_ticks >= 4)
+	if (s->detaching && ++s->detach_ticks >= 4) {
+		ipt_xl_give_up(s);
 		leave_rest(s);
+	}
 	if (!s->w)
 		return;
 	ipt_birth_adopt(s, s->detaching ? 0 : 5);

@@ -167,6 +167,17 @@ static void put_x87_address(struct thr *t)
 	ptrace(PTRACE_SETFPREGS, t->tid, NULL, &fp);
 }
 
+/* One more has left: is it time for the one that is held? */
+static void release(struct aspace *as)
+{
+	struct thr *t = as->last;
+
+	if (!t || as->n_inside)
+		return;
+	as->last = NULL;
+	ipt_thr_detach(t, 0);
+}
+
 void ipt_xl_left(struct thr *t)
 {
 	struct user_regs_struct regs = t->regs;
@@ -184,6 +195,7 @@ void ipt_xl_left(struct thr *t)
 	if (ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) == 0)
 		t->regs = regs;
 	ipt_software_at(t->bt, &t->regs);
+	release(t->proc->as);
 }
 
 /* The addresses of the instructions that SIGFPE, SIGILL and SIGSYS tell of are the program's. */
@@ -200,25 +212,63 @@ void ipt_xl_fix_siginfo(struct thr *t, siginfo_t *si)
 
 void ipt_xl_end(struct thr *t)
 {
+	struct aspace *as = t->proc->as;
+
+	if (as->last == t)
+		as->last = NULL;
 	if (!t->xt)
 		return;
 	if (ipt_xl_thread_inside(t->xt)) {
-		t->proc->as->n_inside--;
+		as->n_inside--;
 		ipt_xl_thread_gone(t->xt, ipt_sess_tsc());
 	}
 	forget_thread(t);
+	release(as);
 }
 
-void ipt_xl_let_go(struct thr *t)
+enum ipt_xl_go ipt_xl_may_go(struct thr *t, int sig)
 {
 	struct aspace *as = t->proc ? t->proc->as : NULL;
-	bool last = as && as->xl && as->refs == 1 && t->proc->n_threads == 1;
 
-	if (!t->xt)
-		last = last && t->bt;
+	if (t->let_go || !t->bt || !as || !as->xl || as->last)
+		return IPT_XL_GO;
+	/* Syscalls are made for it neither within another nor instead of a signal. */
+	if (t->in_syscall || sig)
+		return IPT_XL_GO_LATER;
+	if (!as->n_inside)
+		return IPT_XL_GO;
+	as->last = t;
+	return IPT_XL_GO_HELD;
+}
+
+void ipt_xl_let_go(struct thr *t, int sig)
+{
+	struct aspace *as = t->proc ? t->proc->as : NULL;
+	bool able = t->bt && !t->in_syscall && !sig && t->sess->detaching;
+
 	forget_thread(t);
-	if (last && !t->in_syscall)
-		ipt_xl_unmap(t);
+	if (able && as && as->xl && !as->n_inside)
+		drop_space(t);
+}
+
+void ipt_xl_give_up(struct sess *s)
+{
+	size_t it = 0;
+	uint64_t key;
+	void *v;
+
+	while (ipt_u64map_next(&s->procs, &it, &key, &v)) {
+		struct aspace *as = ((const struct proc *)v)->as;
+		struct thr *t = as->last;
+
+		if (!t)
+			continue;
+		as->last = NULL;
+		ipt_sess_warn(s, "process %d: a thread does not stop; our memory stays in it",
+			      t->proc->pid);
+		ipt_thr_detach(t, 0);
+		it = 0; /* the table may have changed */
+	}
 }
 
 /* --- changes of code --- */
