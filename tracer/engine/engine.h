@@ -21,7 +21,7 @@ struct ipt_ptgen_cfg {
 	uint8_t cbr;        /* core:bus ratio told in PSB+; 0: no CBR packet */
 };
 
-/* Gets whole packets; @n is small (at most a few hundred bytes a call). */
+/* Gets whole packets; @n is at most a few hundred bytes a call, in a batch at most 64 KiB. */
 typedef void (*ipt_ptgen_sink)(void *arg, const uint8_t *p, size_t n);
 
 struct ipt_ptgen;
@@ -56,14 +56,17 @@ void ipt_ptgen_seam(struct ipt_ptgen *g, bool enabled, uint64_t others);
 /* Write out pending TNT bits. Makes the stream decodable to the last branch; costs compression. */
 void ipt_ptgen_flush(struct ipt_ptgen *g);
 bool ipt_ptgen_enabled(const struct ipt_ptgen *g);
-/* Bytes made. */
+/* Bytes made: those that the sink has and those that are collected. Pending TNT bits are none. */
 uint64_t ipt_ptgen_pos(const struct ipt_ptgen *g);
 
 /*
- * In bulk, for who knows the outcomes of whole stretches; only while enabled. Between them the
- * caller asks whether a PSB is due.
+ * In bulk, for who knows the outcomes of whole stretches; only while enabled. A PSB+ comes where
+ * the caller lets it: at ipt_ptgen_psb and at the beginning of ways.
  */
-/* While on, packets collect and reach the sink in large pieces. Off: what is collected goes out. */
+/*
+ * While on, packets collect and reach the sink in large pieces. Off, as it is at first: what is
+ * collected goes out, and each call hands over. Pending TNT bits stay pending.
+ */
 void ipt_ptgen_batch(struct ipt_ptgen *g, bool on);
 /* Outcomes of @n (0 to 64) conditional branches and compressed returns, the oldest highest; no
  * other bits are set. */
@@ -72,7 +75,8 @@ void ipt_ptgen_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n);
 void ipt_ptgen_call(struct ipt_ptgen *g, uint64_t ret);
 /* A near return to @next. */
 void ipt_ptgen_ret(struct ipt_ptgen *g, uint64_t next);
-/* PSB+ before the instruction at @ip, the next one that makes a packet, when one is due. */
+/* PSB+ before the instruction at @ip, the next one that makes a packet, when one is due. Calls from
+ * before it are forgotten: those that come after it are told after it. */
 void ipt_ptgen_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc);
 
 enum ipt_way_end {
@@ -82,15 +86,19 @@ enum ipt_way_end {
 	IPT_WAY_RET,
 };
 
-struct ipt_way {         /* outcomes of a stretch of code */
-	uint64_t bits;   /* of conditional branches and returns to calls in the stretch, oldest
-			      highest */
-	uint64_t psb_ip; /* first instruction that makes a packet; 0: none */
-	uint64_t ret;    /* CALL: where it returns to; 0: the call is to the next instruction */
+struct ipt_way { /* outcomes of a stretch of code */
+	/* Of conditional branches and returns to calls in the stretch, the oldest highest; no other
+	 * bits are set. */
+	uint64_t bits;
+	/* The first instruction that calls or makes a packet; 0: no PSB+ here. A PSB+ before it
+	 * forgets the calls of earlier ways only: were one of this way's calls before it, a decoder
+	 * that starts there would miss that call. */
+	uint64_t psb_ip;
+	uint64_t ret; /* CALL: where it returns to; 0: the call is to the next instruction */
 	const uint64_t *calls; /* return addresses of those that have not returned; lent */
-	uint8_t n_bits;
+	uint8_t n_bits;        /* 64 at most */
 	uint8_t n_calls;
-	uint8_t inner; /* deepest nest of calls that the stretch returned from */
+	uint8_t inner; /* deepest nest of calls that the stretch returned from, 64 at most */
 	uint8_t end;   /* enum ipt_way_end: how it ends */
 	bool more;     /* something but bits: calls, inner, end */
 };

@@ -84,9 +84,7 @@ static void put_kind(struct ipt_ptgen *g, enum ipt_pkt_kind kind)
 /* Bytes of an IP by its compression; SDM "IP Compression". */
 static const uint8_t ip_bytes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
 
-/* TIP, TIP.PGE, TIP.PGD and FUP: their most frequent kind is made here rather than by the general
- * encoder. */
-/* TIP, TIP.PGE and FUP, their usual forms without a branch that would be hard to predict. */
+/* TIP, TIP.PGE and FUP; their usual forms without a branch that would be hard to predict. */
 static inline void put_ip_op(struct ipt_ptgen *g, uint8_t op, uint64_t ip)
 {
 	static const uint8_t ipc_by_size[3] = {IPT_IPC_UPDATE16, IPT_IPC_UPDATE32, IPT_IPC_SEXT48};
@@ -150,13 +148,17 @@ static void add_bit(struct ipt_ptgen *g, bool taken)
 		put_tnt(g);
 }
 
-static void hand_over(struct ipt_ptgen *g)
+static void __attribute__((noinline)) give(struct ipt_ptgen *g)
 {
-	if (!g->n_out || (g->batch && g->n_out < OUT_MAX - OUT_ROOM))
-		return;
 	g->sink(g->arg, g->out, g->n_out);
 	g->pos += g->n_out;
 	g->n_out = 0;
+}
+
+static inline void hand_over(struct ipt_ptgen *g)
+{
+	if (g->n_out && (!g->batch || g->n_out >= OUT_MAX - OUT_ROOM))
+		give(g);
 }
 
 static bool is_psb_due(const struct ipt_ptgen *g)
@@ -369,17 +371,24 @@ void ipt_ptgen_batch(struct ipt_ptgen *g, bool on)
 	hand_over(g);
 }
 
-static void add_bits_long(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
+static inline void put_full_long(struct ipt_ptgen *g, uint64_t outcomes)
+{
+	uint64_t bytes = (1ull << LONG_TNT | outcomes) << 16 | 0xa302;
+
+	memcpy(g->out + g->n_out, &bytes, sizeof(bytes));
+	g->n_out += sizeof(bytes);
+	g->tnt = 0;
+	g->n_tnt = 0;
+}
+
+static inline void add_bits_long(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
 {
 	while (g->n_tnt + n >= LONG_TNT) {
-		unsigned int k = LONG_TNT - g->n_tnt;
-
-		n -= k;
-		g->tnt = g->tnt << k | (bits >> n & ((1ull << k) - 1));
-		g->n_tnt += k;
-		put_tnt(g);
+		n -= LONG_TNT - g->n_tnt;
+		put_full_long(g, g->tnt << (LONG_TNT - g->n_tnt) | bits >> n);
+		bits &= (1ull << n) - 1;
 	}
-	g->tnt = g->tnt << n | (bits & ((1ull << n) - 1));
+	g->tnt = g->tnt << n | bits;
 	g->n_tnt += n;
 }
 
@@ -542,9 +551,9 @@ void ipt_ptgen_ways(struct ipt_ptgen *g, const struct ipt_went *w, size_t n, uin
 void ipt_ptgen_seam(struct ipt_ptgen *g, bool enabled, uint64_t others)
 {
 	put_tnt(g);
-	g->sink(g->arg, g->out, g->n_out);
-	g->pos += g->n_out + others;
-	g->n_out = 0;
+	if (g->n_out)
+		give(g);
+	g->pos += others;
 	g->psb_due = true;
 	g->enabled = enabled;
 	g->mode_known = enabled;

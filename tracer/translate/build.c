@@ -55,25 +55,58 @@ static uint64_t *room_for(struct ipt_xl *x, unsigned int n)
 
 struct outcome { /* of a way along a path */
 	uint64_t ret[MAX_ITEMS];
-	unsigned int depth, deepest;
+	unsigned int depth, deepest, n_ways;
 	bool returned;
 };
 
-static void add_bit(struct xexit *e, bool bit, uint64_t ip)
+static void add_bit(struct xexit *e, bool bit)
 {
 	e->way.bits = e->way.bits << 1 | bit;
 	e->way.n_bits++;
-	if (!e->way.psb_ip)
-		e->way.psb_ip = ip;
 }
 
-static void pass(struct xexit *e, struct outcome *o, const struct path_item *it, bool last,
+/* The way ends, with what has not returned. */
+static void end_way(struct ipt_xl *x, struct ipt_way *w, const struct outcome *o,
+		    enum ipt_way_end end)
+{
+	w->end = (uint8_t)end;
+	w->inner = o->returned ? (uint8_t)o->deepest : 0;
+	w->n_calls = (uint8_t)o->depth;
+	w->calls = o->depth ? memcpy(room_for(x, o->depth), o->ret, o->depth * sizeof(o->ret[0]))
+			    : NULL;
+	w->more = w->inner || w->n_calls || end != IPT_WAY_ON;
+}
+
+/* An indirect branch on the path: a way of its own up to it, which all exits behind it share. */
+static void cut(struct build *b, struct xexit *e, struct outcome *o, const struct path_item *it,
+		enum ipt_way_end end)
+{
+	if (o->n_ways == b->n_ways) {
+		struct ipt_went *w = &b->t->ways[b->n_ways++];
+
+		*w = (struct ipt_went){.way = &b->t->way_store[o->n_ways], .target = it->other};
+		if (end == IPT_WAY_CALL)
+			e->way.ret = it->ip + it->f.i.len;
+		end_way(b->x, &e->way, o, end);
+		b->t->way_store[o->n_ways] = e->way;
+	}
+	o->n_ways++;
+	o->depth = o->deepest = 0;
+	o->returned = false;
+	e->way = (struct ipt_way){.psb_ip = 0};
+}
+
+static void pass(struct build *b, struct xexit *e, struct outcome *o, const struct path_item *it,
 		 bool off)
 {
-	switch ((enum item_event)it->event) {
+	enum item_event event = it->event;
+
+	if (event != EV_NONE && event != EV_CALL && !e->way.psb_ip && !o->n_ways)
+		e->way.psb_ip = it->ip;
+	switch (event) {
 	case EV_NONE: break;
 	case EV_TAKEN:
-	case EV_NOT: add_bit(e, (it->event == EV_TAKEN) != (last && off), it->ip); break;
+	case EV_NOT: add_bit(e, (event == EV_TAKEN) != off); break;
 	case EV_CALL:
 		if (it->f.i.target == it->ip + it->f.i.len)
 			break;
@@ -82,11 +115,24 @@ static void pass(struct xexit *e, struct outcome *o, const struct path_item *it,
 			o->deepest = o->depth;
 		break;
 	case EV_RET:
-		if (last && off)
+		if (off)
 			break;
-		o->depth--;
-		o->returned = true;
-		add_bit(e, true, it->ip);
+		/* To a call of the same way, or as it comes. */
+		if (o->depth && o->ret[o->depth - 1] == it->other) {
+			o->depth--;
+			o->returned = true;
+			add_bit(e, true);
+		} else {
+			cut(b, e, o, it, IPT_WAY_RET);
+		}
+		break;
+	case EV_JMP_IND:
+		if (!off)
+			cut(b, e, o, it, IPT_WAY_JMP);
+		break;
+	case EV_CALL_IND:
+		if (!off)
+			cut(b, e, o, it, IPT_WAY_CALL);
 		break;
 	}
 }
@@ -119,16 +165,14 @@ uint32_t ipt_xl_new_exit(struct build *b, enum exit_kind kind, unsigned int done
 			    .kind = (uint8_t)kind,
 			    .n_items = (uint16_t)done};
 	for (unsigned int i = 0; i < done; i++)
-		pass(e, &o, &b->path->v[i], i + 1 == done, off);
+		pass(b, e, &o, &b->path->v[i], off && i + 1 == done);
 	e->epoch = b->t->epoch;
-	e->way.end = (uint8_t)end_of(kind);
-	if (!e->way.psb_ip && e->way.end != IPT_WAY_ON)
+	e->far = target && ipt_xl_cluster_for(x, target) != b->t->cluster;
+	if (!e->way.psb_ip && !o.n_ways && end_of(kind) != IPT_WAY_ON)
 		e->way.psb_ip = b->path->v[done - 1].ip;
-	e->way.inner = o.returned ? (uint8_t)o.deepest : 0;
-	e->way.n_calls = (uint8_t)o.depth;
-	e->way.calls =
-		o.depth ? memcpy(room_for(x, o.depth), o.ret, o.depth * sizeof(o.ret[0])) : NULL;
-	e->way.more = e->way.inner || e->way.n_calls || e->way.end != IPT_WAY_ON;
+	end_way(x, &e->way, &o, end_of(kind));
+	e->before = b->t->ways;
+	e->n_before = (uint8_t)o.n_ways;
 	e->quiet = kind == EXIT_DIRECT && b->path->quiet && done == b->path->n && !off;
 	b->t->n_exits++;
 	return x->n_exits++;
@@ -153,9 +197,9 @@ static bool last_item(struct build *b, const struct path_item *it)
 {
 	switch (b->path->end) {
 	case END_DIRECT: return false;
-	case END_JMP_IND: ipt_xl_exit_indirect(b, it, EXIT_JMP_IND); break;
-	case END_CALL_IND: ipt_xl_exit_indirect(b, it, EXIT_CALL_IND); break;
-	case END_RET: ipt_xl_exit_indirect(b, it, EXIT_RET); break;
+	case END_JMP_IND: ipt_xl_exit_indirect(b, it, EXIT_JMP_IND, false); break;
+	case END_CALL_IND: ipt_xl_exit_indirect(b, it, EXIT_CALL_IND, false); break;
+	case END_RET: ipt_xl_exit_indirect(b, it, EXIT_RET, false); break;
 	case END_SYSCALL: ipt_xl_exit_syscall(b, it); break;
 	}
 	return true;
@@ -168,6 +212,8 @@ static void one_item(struct build *b, const struct path_item *it)
 	case EV_NOT: ipt_xl_cond(b, it); break;
 	case EV_CALL: ipt_xl_push_const(b, it->ip + it->f.i.len); break;
 	case EV_RET: ipt_xl_ret_on_path(b, it); break;
+	case EV_JMP_IND:
+	case EV_CALL_IND: ipt_xl_ind_on_path(b, it); break;
 	case EV_NONE:
 		if (it->f.i.iclass != IPT_IC_JMP)
 			ipt_xl_move(b, it);
@@ -224,13 +270,17 @@ void ipt_xl_build(struct ipt_xl *x, uint32_t index, const struct path *path, uns
 	b->path = path;
 	b->index = index;
 	b->t = trace_at(x, index);
-	b->n_sides = b->n_literals = b->n_points = b->item = 0;
+	b->n_sides = b->n_literals = b->n_points = b->item = b->n_ways = 0;
 	*b->t = (struct trace){.head = path->v[0].ip,
 			       .epoch = x->epoch,
 			       .code = cl->used,
 			       .first_exit = x->n_exits,
 			       .cluster = (uint8_t)cluster,
 			       .checks = path->check};
+	if (path->n_ways) {
+		b->t->ways = ipt_xcalloc(path->n_ways, sizeof(*b->t->ways));
+		b->t->way_store = ipt_xcalloc(path->n_ways, sizeof(*b->t->way_store));
+	}
 	b->c = (struct code){.p = cl->mem + cl->used, .va = cl->va + cl->used};
 	ipt_xl_entry(b);
 	body(b);

@@ -35,14 +35,17 @@ struct trace *ipt_xl_find(struct ipt_xl *x, uint64_t head, uint32_t *index)
 
 /* --- links --- */
 
-static void set_rel32(struct ipt_xl *x, const struct xexit *e, uint64_t to)
+static void set_jump(struct ipt_xl *x, const struct xexit *e, uint64_t to)
 {
 	const struct cluster *cl = &x->clusters[trace_at(x, e->trace)->cluster];
 	uint64_t from = cl->va + e->patch + 4;
+	void *word = cl->mem + e->patch;
 	int32_t rel;
 
-	if (ipt_xl_reaches(from, to, &rel))
-		__atomic_store_n((int32_t *)(void *)(cl->mem + e->patch), rel, __ATOMIC_RELEASE);
+	if (e->far)
+		__atomic_store_n((uint64_t *)word, to, __ATOMIC_RELEASE);
+	else if (ipt_xl_reaches(from, to, &rel))
+		__atomic_store_n((int32_t *)word, rel, __ATOMIC_RELEASE);
 }
 
 static void want(struct ipt_xl *x, uint32_t exit)
@@ -62,7 +65,7 @@ void ipt_xl_link(struct ipt_xl *x, uint32_t exit, uint32_t index)
 	e->linked = index + 1;
 	e->next_in = t->in;
 	t->in = exit + 1;
-	set_rel32(x, e, ipt_xl_body_va(x, t));
+	set_jump(x, e, ipt_xl_body_va(x, t));
 }
 
 static void unlink_all(struct ipt_xl *x, struct trace *t)
@@ -75,7 +78,7 @@ static void unlink_all(struct ipt_xl *x, struct trace *t)
 
 		next = e->next_in;
 		e->linked = 0;
-		set_rel32(x, e, x->clusters[from->cluster].va + e->miss);
+		set_jump(x, e, x->clusters[from->cluster].va + e->miss);
 		want(x, i - 1);
 	}
 	t->in = 0;
@@ -214,7 +217,7 @@ static uint64_t distance(const struct cluster *cl, uint64_t va)
 	return va > end ? va - cl->va : IPT_XL_CLUSTER_BYTES;
 }
 
-static int cluster_for(const struct ipt_xl *x, uint64_t va)
+int ipt_xl_cluster_for(const struct ipt_xl *x, uint64_t va)
 {
 	for (unsigned int i = 0; i < x->n_clusters; i++) {
 		if (distance(&x->clusters[i], va) < REACH &&
@@ -226,12 +229,12 @@ static int cluster_for(const struct ipt_xl *x, uint64_t va)
 
 bool ipt_xl_near(const struct ipt_xl *x, uint64_t va)
 {
-	return cluster_for(x, va) >= 0;
+	return ipt_xl_cluster_for(x, va) >= 0;
 }
 
 static bool translate(struct ipt_xl *x, uint64_t head, bool hot)
 {
-	int cluster = cluster_for(x, head);
+	int cluster = ipt_xl_cluster_for(x, head);
 	struct path path;
 	uint32_t index = x->n_traces, old;
 	struct trace **chunk = &x->trace_chunks[index / TRACE_CHUNK];

@@ -72,10 +72,23 @@ static void rare_way(struct conv *c, struct lot *l, const struct xexit *e, uint6
 		ipt_xl_begin_epoch(c, trace_at(c->x, e->trace)->head, e->epoch);
 	if (c->log_ip)
 		log_items(c, trace_at(c->x, e->trace), e->n_items);
+	if (e->n_before)
+		ipt_ptgen_ways(c->g, e->before, e->n_before, c->tsc);
 	if (e->quiet)
 		quiet_way(c, e);
 	else
 		one_way(c, &e->way, target);
+}
+
+/* A vote of the majority: half of them for one target keeps it. */
+static void vote(struct xexit *e, uint64_t target)
+{
+	if (target == e->likely) {
+		e->votes++;
+	} else if (--e->votes < 0) {
+		e->likely = target;
+		e->votes = 1;
+	}
 }
 
 static inline void way(struct conv *c, struct lot *l, struct xexit *e, uint64_t target)
@@ -85,14 +98,18 @@ static inline void way(struct conv *c, struct lot *l, struct xexit *e, uint64_t 
 		c->sample--;
 		if (!(++e->count % HOT_COUNT))
 			ipt_xl_warm((struct ipt_xl *)(uintptr_t)c->x, e->trace);
+		if (target)
+			vote(e, target);
 	}
 	c->insns += e->n_items;
 	if (__builtin_expect(e->epoch > c->epoch || e->quiet || c->log_ip, 0)) {
 		rare_way(c, l, e, target);
 		return;
 	}
+	for (unsigned int i = 0; i < e->n_before; i++)
+		l->v[l->n++] = e->before[i];
 	l->v[l->n++] = (struct ipt_went){&e->way, target};
-	if (l->n == LOT)
+	if (l->n >= LOT - MAX_WAYS)
 		flush_lot(c, l);
 }
 
@@ -188,6 +205,12 @@ static void part_item(struct conv *c, uint64_t ip, const struct item *it, uint64
 			ipt_ptgen_call(c->g, seq);
 		break;
 	case EV_RET: ipt_ptgen_ret(c->g, next); break;
+	case EV_JMP_IND:
+		one_way(c, &(struct ipt_way){.end = IPT_WAY_JMP, .more = true}, next);
+		break;
+	case EV_CALL_IND:
+		one_way(c, &(struct ipt_way){.end = IPT_WAY_CALL, .ret = seq, .more = true}, next);
+		break;
 	}
 }
 

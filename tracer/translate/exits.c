@@ -173,23 +173,27 @@ void ipt_xl_request(struct build *b, unsigned int stub, uint64_t target, uint32_
 	ipt_emit_jmp_abs(c, (uint32_t)b->x->low_va + LOW_ENTRY + 8 * stub);
 }
 
-/* The displacement of a jump that is patched while threads run lies in one aligned word. */
-static void align_rel32(struct code *c)
+/* jmp to the translation of exit @id's target; until there is one, ask for it. What is changed
+ * while threads run lies in one aligned word. */
+void ipt_xl_jump_on(struct build *b, uint32_t id)
 {
-	while ((c->va + c->n + 1) % 4)
-		ipt_emit8(c, 0x90);
-}
-
-/* jmp to the translation of exit @id's target; until there is one, ask for it. */
-static void jump_on(struct build *b, uint32_t id)
-{
+	static const uint8_t far[] = {0xff, 0x25, 2,    0,
+				      0,    0,    0xcc, 0xcc}; /* jmp [the next 8 bytes] */
 	struct code *c = &b->c;
 	struct xexit *e = exit_at(b->x, id);
 
-	align_rel32(c);
-	ipt_emit8(c, 0xe9);
-	e->patch = b->t->code + c->n;
-	ipt_emit32(c, 0);
+	while ((c->va + c->n + (e->far ? 0 : 1)) % (e->far ? 8 : 4))
+		ipt_emit8(c, 0x90);
+	e->jump = b->t->code + c->n;
+	if (e->far) {
+		ipt_emit(c, far, sizeof(far));
+		e->patch = b->t->code + c->n;
+		ipt_emit64(c, c->va + c->n + 8);
+	} else {
+		ipt_emit8(c, 0xe9);
+		e->patch = b->t->code + c->n;
+		ipt_emit32(c, 0);
+	}
 	e->miss = b->t->code + c->n;
 	ipt_xl_request(b, STUB_MISS, e->target, id);
 }
@@ -255,6 +259,7 @@ static void exit_plain(struct build *b, uint32_t id)
 	memcpy(c->p + at + PLAIN_ENTRY, &entry, sizeof(entry));
 	ipt_emit64(c, e->target);
 	ipt_emit64(c, id);
+	e->jump = b->t->code + at + PLAIN_RESTORED;
 	e->patch = b->t->code + at + PLAIN_PATCH;
 	e->miss = b->t->code + at + PLAIN_MISS;
 }
@@ -265,7 +270,7 @@ void ipt_xl_exit_direct(struct build *b, uint32_t id)
 	const struct xexit *e = exit_at(b->x, id);
 
 	/* Each cycle has a way back, which sees whether the segment is full. */
-	if (e->target > b->t->head) {
+	if (e->target > b->t->head && !e->far) {
 		exit_plain(b, id);
 		return;
 	}
@@ -278,7 +283,7 @@ void ipt_xl_exit_direct(struct build *b, uint32_t id)
 	ipt_emit_gs_store(c, RAX, SL_PTR);
 	ipt_xl_point(b, PT_EXITED | PT_RAX, 0, id);
 	end_record(b, id, e->target, PT_EXITED | PT_RAX, id);
-	jump_on(b, id);
+	ipt_xl_jump_on(b, id);
 }
 
 void ipt_xl_go_indirect(struct build *b, uint32_t id)
@@ -294,11 +299,12 @@ void ipt_xl_go_indirect(struct build *b, uint32_t id)
 	ipt_emit32(c, (uint32_t)b->x->low_va + LOW_CODE);
 }
 
-void ipt_xl_exit_indirect(struct build *b, const struct path_item *it, enum exit_kind kind)
+void ipt_xl_exit_indirect(struct build *b, const struct path_item *it, enum exit_kind kind,
+			  bool off)
 {
 	static const uint8_t load[] = {0x48, 0x8b, 0x0c, 0x24}; /* mov rcx, [rsp] */
 	struct code *c = &b->c;
-	uint32_t id = ipt_xl_new_exit(b, kind, b->item + 1u, 0, false);
+	uint32_t id = ipt_xl_new_exit(b, kind, b->item + 1u, 0, off);
 	uint64_t ret = it->ip + it->f.i.len;
 
 	ipt_emit_gs_store(c, RCX, SL_RCX);
@@ -362,6 +368,11 @@ static void side(struct build *b, const struct side *s)
 	switch (s->kind) {
 	case SIDE_EXIT: ipt_xl_exit_direct(b, s->id); break;
 	case SIDE_RET: side_ret(b, s); break;
+	case SIDE_IND:
+		put_back(b, s, 0, 0);
+		ipt_xl_exit_indirect(
+			b, s->it, s->it->event == EV_CALL_IND ? EXIT_CALL_IND : EXIT_JMP_IND, true);
+		break;
 	case SIDE_FULL:
 	case SIDE_FULL_FLAGS: side_full(b, s); break;
 	case SIDE_STALE:

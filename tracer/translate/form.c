@@ -135,19 +135,65 @@ static bool call(struct former *f, struct path_item *it, uint64_t *ip)
 	return true;
 }
 
+/* Where the indirect branch that ends what is followed goes mostly; 0: nowhere mostly. */
+static uint64_t likely_target(const struct former *f, enum exit_kind kind)
+{
+	const struct xexit *e = f->choice;
+
+	if (!f->along || f->at + 1 != e->n_items || e->kind != kind ||
+	    f->p->n_ways == MAX_WAYS - 1 || e->votes < (int32_t)(e->count / 2))
+		return 0;
+	return e->likely;
+}
+
+static bool go_on(struct former *f, struct path_item *it, enum item_event event, uint64_t to,
+		  uint64_t *ip)
+{
+	it->event = (uint8_t)event;
+	it->other = to;
+	*ip = to;
+	f->p->n_branches++;
+	f->p->n_ways++;
+	return true;
+}
+
 static bool ret(struct former *f, struct path_item *it, uint64_t *ip)
 {
 	bool elsewhere = f->along && f->at + 1 == f->choice->n_items && f->choice->kind == EXIT_RET;
+	uint64_t to = likely_target(f, EXIT_RET);
 
-	if (!f->calls.n || f->x->cfg.noretcomp || elsewhere) {
+	if (f->x->cfg.noretcomp || ((!f->calls.n || elsewhere) && !to)) {
 		f->p->end = END_RET;
 		return false;
 	}
-	it->event = EV_RET;
-	it->other = f->calls.ret[--f->calls.n];
-	*ip = it->other;
-	f->p->n_branches++;
-	return true;
+	if (!f->calls.n || elsewhere) {
+		f->calls.n = 0;
+		return go_on(f, it, EV_RET, to, ip);
+	}
+	return go_on(f, it, EV_RET, f->calls.ret[--f->calls.n], ip);
+}
+
+static bool jump_indirect(struct former *f, struct path_item *it, uint64_t *ip)
+{
+	uint64_t to = likely_target(f, EXIT_JMP_IND);
+
+	f->p->end = END_JMP_IND;
+	if (!to)
+		return false;
+	f->p->end = END_DIRECT;
+	return go_on(f, it, EV_JMP_IND, to, ip);
+}
+
+static bool call_indirect(struct former *f, struct path_item *it, uint64_t *ip)
+{
+	uint64_t to = likely_target(f, EXIT_CALL_IND), back = it->ip + it->f.i.len;
+
+	f->p->end = END_CALL_IND;
+	if (!to || to == back || f->calls.n == MAX_CALLS)
+		return false;
+	f->p->end = END_DIRECT;
+	f->calls.ret[f->calls.n++] = back;
+	return go_on(f, it, EV_CALL_IND, to, ip);
 }
 
 static bool writes_mem(const struct path_item *it)
@@ -170,8 +216,8 @@ static bool follow(struct former *f, struct path_item *it, uint64_t *ip)
 		return !p->quiet;
 	case IPT_IC_CALL: p->quiet = quiet_cycle(f->x, it); return call(f, it, ip) && !p->quiet;
 	case IPT_IC_RET: return ret(f, it, ip);
-	case IPT_IC_JMP_IND: p->end = END_JMP_IND; return false;
-	case IPT_IC_CALL_IND: p->end = END_CALL_IND; return false;
+	case IPT_IC_JMP_IND: return jump_indirect(f, it, ip);
+	case IPT_IC_CALL_IND: return call_indirect(f, it, ip);
 	case IPT_IC_FAR_CALL:
 		p->end = END_SYSCALL;
 		*ip = it->ip + it->f.i.len;
@@ -191,7 +237,7 @@ static bool room(const struct former *f, bool hot, uint64_t ip)
 	const struct path *p = f->p;
 	int64_t delta = (int64_t)(ip - f->head);
 
-	if (p->n >= f->max_items || p->n_branches >= f->max_branches)
+	if (p->n >= f->max_items || p->n_branches >= f->max_branches || p->n_ways >= MAX_WAYS)
 		return false;
 	/* A loop closes where it began rather than somewhere inside. */
 	if (ip == f->head && p->n > f->max_items / 2)
@@ -214,7 +260,7 @@ bool ipt_xl_form(struct ipt_xl *x, struct path *p, uint64_t head, bool hot)
 	uint64_t ip = head;
 	bool more = true;
 
-	p->n = p->n_branches = 0;
+	p->n = p->n_branches = p->n_ways = 0;
 	p->end = END_DIRECT;
 	p->check = p->quiet = false;
 	if (hot)

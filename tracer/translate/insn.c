@@ -258,3 +258,70 @@ void ipt_xl_ret_on_path(struct build *b, const struct path_item *it)
 		compare_return_quietly(b, it);
 	ipt_xl_raise_rsp(b, ipt_xl_ret_bytes(it));
 }
+
+static void side_of_ind(struct build *b, const struct path_item *it, uint32_t jump,
+			unsigned int flags)
+{
+	struct side *s = ipt_xl_side(b, SIDE_IND, jump);
+
+	s->it = it;
+	s->flags = (uint16_t)flags;
+}
+
+/* cmp rcx, target; jne side. The flags are dead. */
+static void compare_target(struct build *b, const struct path_item *it)
+{
+	static const uint8_t cmp_imm[] = {0x48, 0x81, 0xf9};
+	static const uint8_t cmp_rax[] = {0x48, 0x39, 0xc1};
+	struct code *c = &b->c;
+
+	ipt_emit_gs_store(c, RCX, SL_RCX);
+	ipt_xl_point(b, PT_RCX, 0, 0);
+	ipt_xl_load_target(b, it);
+	if ((int64_t)it->other == (int32_t)it->other) {
+		ipt_emit(c, cmp_imm, sizeof(cmp_imm));
+		ipt_emit32(c, (uint32_t)it->other);
+	} else {
+		ipt_emit_gs_store(c, RAX, SL_RAX);
+		ipt_xl_point(b, PT_RCX | PT_RAX, 0, 0);
+		ipt_emit_imm64(c, RAX, it->other);
+		ipt_emit(c, cmp_rax, sizeof(cmp_rax));
+		ipt_emit_gs_load(c, RAX, SL_RAX);
+	}
+	ipt_emit_gs_load(c, RCX, SL_RCX);
+	ipt_xl_point(b, 0, 0, 0);
+	ipt_emit8(c, 0x0f);
+	ipt_emit8(c, 0x85);
+	ipt_emit32(c, 0);
+	side_of_ind(b, it, c->n - 4, 0);
+}
+
+static void compare_target_quietly(struct build *b, const struct path_item *it)
+{
+	struct code *c = &b->c;
+
+	ipt_emit_gs_store(c, RCX, SL_RCX);
+	ipt_emit_gs_store(c, RAX, SL_RAX);
+	ipt_xl_point(b, PT_RCX | PT_RAX, 0, 0);
+	ipt_xl_load_target(b, it);
+	ipt_emit_imm64(c, RAX, -it->other);
+	ipt_emit_lea_sum(c, RCX, RAX);
+	ipt_emit8(c, 0xe3); /* jrcxz over the jump */
+	ipt_emit8(c, 0x05);
+	ipt_emit8(c, 0xe9);
+	ipt_emit32(c, 0);
+	side_of_ind(b, it, c->n - 4, PT_RCX | PT_RAX);
+	ipt_emit_gs_load(c, RCX, SL_RCX);
+	ipt_emit_gs_load(c, RAX, SL_RAX);
+	ipt_xl_point(b, 0, 0, 0);
+}
+
+void ipt_xl_ind_on_path(struct build *b, const struct path_item *it)
+{
+	if (ipt_xl_flags_dead(b->x, it->other))
+		compare_target(b, it);
+	else
+		compare_target_quietly(b, it);
+	if (it->event == EV_CALL_IND)
+		ipt_xl_push_const(b, it->ip + it->f.i.len);
+}

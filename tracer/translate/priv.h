@@ -12,6 +12,7 @@
 #define MAX_ITEMS     160 /* instructions of a trace */
 #define MAX_BRANCHES  40
 #define MAX_EXITS     (MAX_BRANCHES + 2)
+#define MAX_WAYS      24    /* indirect branches on a path */
 #define BODY_MAX      32768 /* most bytes that one trace takes */
 #define HOT_QUEUE     1024u /* a power of two */
 #define AHEAD_MAX     256u
@@ -55,21 +56,36 @@ enum exit_kind {
 };
 
 struct xexit {
-	struct ipt_way way; /* from the trace's head to here */
+	struct ipt_way way; /* from the trace's head, or its last indirect branch, to here */
+	const struct ipt_went *before; /* ways up to those branches; lent from the trace's */
 	uint64_t target;
-	uint32_t count; /* how often it was taken (converter's, racy) */
+	uint64_t likely; /* indirect: where it goes most */
+	uint32_t count;  /* how often it was taken (converter's, racy) */
 	uint32_t trace;
 	uint32_t epoch;   /* of the trace */
 	uint16_t n_items; /* instructions done when leaving here */
 	uint8_t kind;
+	uint8_t n_before;
+	bool far;         /* its target's translation may be out of reach of a rel32 */
 	uint8_t quiet;    /* its last branch may close a cycle without packets */
-	uint32_t patch;   /* offset of the rel32 of its jump in the cluster; 0: none */
+	uint32_t jump;    /* its last instruction, in the cluster */
+	uint32_t patch;   /* what tells that jump where to go: a rel32, or an address if `far`; 0:
+			     none */
 	uint32_t miss;    /* where that jump goes while not linked */
 	uint32_t linked;  /* trace + 1 */
 	uint32_t next_in; /* next exit + 1 that is linked to the same trace */
+	int32_t votes;    /* for `likely` */
 };
 
-enum item_event { EV_NONE, EV_TAKEN, EV_NOT, EV_CALL, EV_RET };
+enum item_event {
+	EV_NONE,
+	EV_TAKEN,
+	EV_NOT,
+	EV_CALL,
+	EV_RET,      /* to where the path goes on */
+	EV_JMP_IND,  /* the same */
+	EV_CALL_IND, /* the same */
+};
 
 struct item {          /* one instruction of a trace's path */
 	int32_t delta; /* address - head */
@@ -125,10 +141,12 @@ struct trace {
 	uint8_t n_exits;
 	uint8_t cluster;
 	bool dead;
-	bool checks;        /* compares its source */
-	uint8_t level;      /* times its code was formed anew by what was taken */
-	bool queued;        /* to be formed anew */
-	struct item *items; /* owned */
+	bool checks;               /* compares its source */
+	uint8_t level;             /* times its code was formed anew by what was taken */
+	bool queued;               /* to be formed anew */
+	struct ipt_went *ways;     /* up to each indirect branch on the path; owned */
+	struct ipt_way *way_store; /* what they point to; owned */
+	struct item *items;        /* owned */
 	struct point *points;
 };
 
@@ -212,7 +230,7 @@ enum end_kind { END_DIRECT, END_JMP_IND, END_CALL_IND, END_RET, END_SYSCALL };
 
 struct path_item {
 	uint64_t ip;
-	uint64_t other; /* COND: the way not taken; RET: where it returns to */
+	uint64_t other; /* COND: the way not taken; RET, indirect: where it goes on the path */
 	struct ipt_insn_full f;
 	uint8_t bytes[IPT_INSN_MAX];
 	uint8_t event;
@@ -221,7 +239,7 @@ struct path_item {
 
 struct path {
 	struct path_item v[MAX_ITEMS];
-	unsigned int n, n_branches;
+	unsigned int n, n_branches, n_ways;
 	enum end_kind end;
 	uint64_t next; /* END_DIRECT, END_SYSCALL: where it goes on */
 	bool check;    /* source must be compared */
@@ -262,6 +280,7 @@ void ipt_emit_patch(struct code *c, uint32_t pos, uint32_t to);
 enum side_kind {
 	SIDE_EXIT,       /* the other way of a conditional branch */
 	SIDE_RET,        /* the return address was another */
+	SIDE_IND,        /* the target was another */
 	SIDE_FULL,       /* segment full: entry or exit `id` */
 	SIDE_FULL_FLAGS, /* the same with rcx, rax and flags put aside */
 	SIDE_STALE,
@@ -277,8 +296,9 @@ struct side { /* code behind the body */
 	uint32_t id;
 	uint8_t item; /* instructions done when it is reached */
 	uint16_t flags;
-	uint64_t target;  /* original address for the request */
-	unsigned int pop; /* RET: bytes */
+	uint64_t target;            /* original address for the request */
+	unsigned int pop;           /* RET: bytes */
+	const struct path_item *it; /* IND */
 };
 
 #define MAX_SIDES (2 * MAX_EXITS + 8)
@@ -302,7 +322,8 @@ struct build {
 	unsigned int n_literals;
 	struct point points[MAX_ITEMS * 6];
 	unsigned int n_points;
-	unsigned int item; /* instructions done so far */
+	unsigned int item;   /* instructions done so far */
+	unsigned int n_ways; /* of the trace, made so far */
 };
 
 /* Make trace @index of @path in @cluster; its entry for indirect branches first. */
@@ -323,6 +344,7 @@ void ipt_xl_load_target(struct build *b, const struct path_item *it);
 void ipt_xl_push_const(struct build *b, uint64_t v);
 void ipt_xl_cond(struct build *b, const struct path_item *it);
 void ipt_xl_ret_on_path(struct build *b, const struct path_item *it);
+void ipt_xl_ind_on_path(struct build *b, const struct path_item *it);
 unsigned int ipt_xl_ret_bytes(const struct path_item *it);
 void ipt_xl_raise_rsp(struct build *b, unsigned int bytes);
 /* Can @to be reached by a rel32 that ends at @end? */
@@ -334,8 +356,11 @@ void ipt_xl_check_source(struct build *b);
 void ipt_xl_exit_direct(struct build *b, uint32_t id);
 /* Flags of a place at @off of a plain way out. */
 unsigned int ipt_xl_plain_flags(uint32_t off);
-void ipt_xl_exit_indirect(struct build *b, const struct path_item *it, enum exit_kind kind);
+/* @off: the path goes elsewhere. */
+void ipt_xl_exit_indirect(struct build *b, const struct path_item *it, enum exit_kind kind,
+			  bool off);
 void ipt_xl_sides(struct build *b);
+void ipt_xl_jump_on(struct build *b, uint32_t id);
 /* The rest of an indirect exit: rcx holds the target, SL_RCX and SL_RAX the program's. */
 void ipt_xl_go_indirect(struct build *b, uint32_t id);
 /* Ask the tracer: rcx and rax are the program's. */
@@ -353,6 +378,8 @@ void ipt_xl_warm(struct ipt_xl *x, uint32_t index);
 
 void ipt_xl_add_head(struct ipt_xl *x, uint32_t index);
 void ipt_xl_link(struct ipt_xl *x, uint32_t exit, uint32_t trace);
+/* The cluster where code at @va is translated; -1: none is near. */
+int ipt_xl_cluster_for(const struct ipt_xl *x, uint64_t va);
 struct trace *ipt_xl_find(struct ipt_xl *x, uint64_t head, uint32_t *index);
 uint64_t ipt_xl_body_va(const struct ipt_xl *x, const struct trace *t);
 /* The trace whose code holds @va; NULL. */

@@ -82,6 +82,8 @@ void ipt_xl_put(struct ipt_xl *x)
 	if (!x || --x->refs)
 		return;
 	for (uint32_t i = 0; i < x->n_traces; i++) {
+		free(trace_at(x, i)->ways);
+		free(trace_at(x, i)->way_store);
 		free(trace_at(x, i)->items);
 		free(trace_at(x, i)->points);
 	}

@@ -101,7 +101,6 @@ void ipt_xl_exit_syscall(struct build *b, const struct path_item *it)
 	/* The way to a syscall that is stepped ends before it. */
 	uint32_t before = ipt_xl_new_exit(b, EXIT_DIRECT, b->item, it->ip, false);
 	uint32_t id = ipt_xl_new_exit(b, EXIT_SYSCALL, b->item + 1u, next, false);
-	struct xexit *e = exit_at(b->x, id);
 
 	classify(b, before, it->ip);
 	restore_number(b);
@@ -115,13 +114,7 @@ void ipt_xl_exit_syscall(struct build *b, const struct path_item *it)
 	ipt_emit8(c, 0x05);
 	jump_to_side(b, jmp, sizeof(jmp), SIDE_NOTIFY, id, next);
 	leave_kernel(b, id);
-	while ((c->va + c->n + 1) % 4)
-		ipt_emit8(c, 0x90);
-	ipt_emit8(c, 0xe9);
-	e->patch = b->t->code + c->n;
-	ipt_emit32(c, 0);
-	e->miss = b->t->code + c->n;
-	ipt_xl_request(b, STUB_MISS, next, id);
+	ipt_xl_jump_on(b, id);
 }
 
 /* Not plain: ecx is the class when it can go back. */

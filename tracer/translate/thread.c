@@ -268,7 +268,7 @@ static uint64_t after_full(const struct ipt_xl_thread *t)
 	if (id & ID_TRACE)
 		return ipt_xl_body_va(t->x, trace_at(t->x, id & ~ID_TRACE));
 	e = exit_at(t->x, id);
-	return t->x->clusters[trace_at(t->x, e->trace)->cluster].va + e->patch - 1;
+	return t->x->clusters[trace_at(t->x, e->trace)->cluster].va + e->jump;
 }
 
 static void submit(struct ipt_xl_thread *t, uint64_t ptr, uint64_t tsc)
