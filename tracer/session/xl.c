@@ -34,6 +34,15 @@ static void on_epoch(void *arg, uint32_t epoch)
 	tell_changes(arg, epoch);
 }
 
+static void on_lost(void *arg)
+{
+	const struct thr *t = arg;
+	struct ipt_sb_head h = ipt_thr_head(t);
+	struct ipt_sb_gap gap = {.cause = IPT_GAP_REFUSED};
+
+	ipt_writer_gap(t->sess->w, &h, &gap, "the program wrote over its own records");
+}
+
 static void log_ip(void *arg, uint64_t ip)
 {
 	ipt_remote.log_ip(arg, ip);
@@ -53,8 +62,10 @@ static void forget_thread(struct thr *t)
 
 static bool make_thread(struct thr *t)
 {
-	struct ipt_xl_sink sink = {
-		.pt = take_pt, .epoch = on_epoch, .log_ip = t->step_log ? log_ip : NULL};
+	struct ipt_xl_sink sink = {.pt = take_pt,
+				   .epoch = on_epoch,
+				   .lost = on_lost,
+				   .log_ip = t->step_log ? log_ip : NULL};
 
 	if (t->xt)
 		return true;

@@ -123,19 +123,22 @@ static const uint8_t *resume(struct conv *c, const uint8_t *p)
 	return p + sizeof(half);
 }
 
-/* Where the indirect exit went; the address of a trace's head, or the one that follows. */
+/* Where the indirect exit went: the address of a trace's head, or the one that follows. NULL: no
+ * such trace. */
 static const uint8_t *target_of(const struct conv *c, const uint8_t *p, uint64_t *target)
 {
 	uint32_t id;
 
 	memcpy(&id, p, sizeof(id));
 	p += sizeof(id);
-	if (id != ID_RAW) {
-		*target = trace_at(c->x, id)->head;
-		return p;
+	if (id == ID_RAW) {
+		memcpy(target, p, sizeof(*target));
+		return p + sizeof(*target);
 	}
-	memcpy(target, p, sizeof(*target));
-	return p + sizeof(*target);
+	if (id >= __atomic_load_n(&c->x->n_traces, __ATOMIC_ACQUIRE))
+		return NULL;
+	*target = trace_at(c->x, id)->head;
+	return p;
 }
 
 static void syscall_made(struct conv *c, struct lot *l, const struct xexit *e)
@@ -161,32 +164,51 @@ void ipt_xl_convert_raw(struct conv *c, uint32_t exit, uint64_t target)
 	flush_lot(c, &l);
 }
 
+/* The next record. False: it makes no sense. */
+static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp)
+{
+	const uint8_t *p = *pp;
+	struct xexit *e;
+	uint64_t target = 0;
+	uint32_t id;
+
+	memcpy(&id, p, sizeof(id));
+	/* The records were written by another CPU a moment ago. */
+	__builtin_prefetch(p + PREFETCH);
+	p += sizeof(id);
+	if (id == ID_RESUME) {
+		if (!c->resume_ip)
+			return false;
+		*pp = resume(c, p);
+		c->resume_ip = 0;
+		return true;
+	}
+	if (id >= c->n_exits || c->resume_ip)
+		return false;
+	e = exit_at(c->x, id);
+	if (e->kind != EXIT_DIRECT && e->kind != EXIT_SYSCALL)
+		p = target_of(c, p, &target);
+	if (!p)
+		return false;
+	way(c, l, e, target);
+	if (e->kind == EXIT_SYSCALL)
+		syscall_made(c, l, e);
+	*pp = p;
+	return true;
+}
+
+/* The memory that holds the records is the program's too: it may have written there. */
 void ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *end)
 {
 	struct lot l;
 
 	l.n = 0;
 	c->sample = SAMPLE;
-	while (p < end) {
-		struct xexit *e;
-		uint64_t target = 0;
-		uint32_t id;
-
-		memcpy(&id, p, sizeof(id));
-		/* The records were written by another CPU a moment ago. */
-		__builtin_prefetch(p + PREFETCH);
-		p += sizeof(id);
-		if (id == ID_RESUME) {
-			p = resume(c, p);
-			continue;
-		}
-		e = exit_at(c->x, id);
-		if (e->kind != EXIT_DIRECT && e->kind != EXIT_SYSCALL)
-			p = target_of(c, p, &target);
-		way(c, &l, e, target);
-		if (e->kind == EXIT_SYSCALL)
-			syscall_made(c, &l, e);
-	}
+	c->n_exits = __atomic_load_n(&c->x->n_exits, __ATOMIC_ACQUIRE);
+	while (p < end && one_record(c, &l, &p))
+		;
+	if (p < end)
+		c->broken = true;
 	flush_lot(c, &l);
 }
 

@@ -407,10 +407,12 @@ struct conv {
 	void (*epoch_begins)(struct conv *c, uint32_t epoch); /* in the middle of its packets */
 	void (*log_ip)(void *arg, uint64_t ip);               /* NULL: not wanted */
 	void *log_arg;
-	uint64_t resume_ip;
-	uint64_t tsc; /* of the last record that told one */
+	uint64_t resume_ip; /* after the syscall that it is in; 0: it is in none */
+	uint64_t tsc;       /* of the last record that told one */
 	uint32_t epoch;
 	unsigned int sample; /* records still to be counted */
+	uint32_t n_exits;    /* that there are */
+	bool broken;         /* records made no sense: the rest was dropped */
 	uint64_t insns;
 };
 

@@ -69,6 +69,27 @@ struct ipt_xl_thread *ipt_xl_thread_new(struct ipt_xl *x, struct ipt_xl_pool *po
 	return t;
 }
 
+/* The pointer is in memory that the program can write to. */
+static uint64_t pointer(struct ipt_xl_thread *t)
+{
+	uint64_t ptr = slot_u64(t, SL_PTR);
+
+	if (ptr >= t->from && ptr <= segment_va(t, t->segment) + IPT_XL_SEGMENT_BYTES - 64 &&
+	    !(ptr & 3))
+		return ptr;
+	t->c.broken = true;
+	slot_put64(t, SL_PTR, t->from);
+	return t->from;
+}
+
+/* Records were lost: the program wrote over them, or its pointer. */
+static void tell_broken(struct ipt_xl_thread *t)
+{
+	if (t->c.broken)
+		t->sink.lost(t->sink_arg);
+	t->c.broken = false;
+}
+
 /* What was converted elsewhere; the stream goes on behind it with a PSB+. */
 static void hand_out(struct ipt_xl_thread *t)
 {
@@ -79,9 +100,11 @@ static void hand_out(struct ipt_xl_thread *t)
 		ipt_ptgen_seam(t->c.g, true, w->out.len);
 		t->insns += w->c.insns;
 		t->c.tsc = ipt_max_u64(t->c.tsc, w->c.tsc);
+		t->c.broken |= w->c.broken;
 		ipt_buf_fini(&w->out);
 		free(w);
 	}
+	tell_broken(t);
 }
 
 void ipt_xl_thread_free(struct ipt_xl_thread *t)
@@ -125,6 +148,7 @@ static void convert_here(struct ipt_xl_thread *t, uint64_t ptr, uint64_t tsc)
 		ipt_xl_convert(&t->c, at(t, t->from), at(t, ptr));
 	t->c.tsc = ipt_max_u64(t->c.tsc, tsc);
 	t->from = ptr;
+	tell_broken(t);
 }
 
 void ipt_xl_collect(struct ipt_xl_thread *t, bool all, uint64_t tsc)
@@ -132,7 +156,7 @@ void ipt_xl_collect(struct ipt_xl_thread *t, bool all, uint64_t tsc)
 	hand_out(t);
 	if (!all)
 		return;
-	convert_here(t, slot_u64(t, SL_PTR), tsc);
+	convert_here(t, pointer(t), tsc);
 	ipt_ptgen_batch(t->c.g, false);
 }
 
@@ -147,6 +171,7 @@ bool ipt_xl_thread_enter(struct ipt_xl_thread *t, struct user_regs_struct *regs,
 	t->c.tsc = ipt_max_u64(t->c.tsc, tsc);
 	t->c.epoch = t->x->epoch;
 	use_segment(t, t->segment);
+	t->c.resume_ip = 0;
 	slot_put32(t, SL_STATE, SL_STATE_NONE);
 	slot_put64(t, SL_APP_GS, regs->gs_base);
 	regs->rip = va;
@@ -166,7 +191,8 @@ static void settle(struct ipt_xl_thread *t, const struct place *p, uint64_t ptr)
 	case PLACE_TAKE: ipt_xl_convert_exit(&t->c, p->exit); break;
 	case PLACE_RAW:
 		memcpy(&exit, at(t, ptr), sizeof(exit));
-		ipt_xl_convert_raw(&t->c, exit, p->ip);
+		if (exit < t->x->n_exits)
+			ipt_xl_convert_raw(&t->c, exit, p->ip);
 		break;
 	}
 }
@@ -174,7 +200,7 @@ static void settle(struct ipt_xl_thread *t, const struct place *p, uint64_t ptr)
 bool ipt_xl_thread_leave(struct ipt_xl_thread *t, struct user_regs_struct *regs, uint64_t tsc)
 {
 	bool stub = regs->rip - (t->x->low_va + LOW_STUBS) < LOW_SIZE - LOW_STUBS;
-	uint64_t ptr = slot_u64(t, SL_PTR);
+	uint64_t ptr = pointer(t);
 	struct place p = ipt_xl_where(t, regs);
 
 	t->inside = t->broken = false;
@@ -250,7 +276,7 @@ static enum ipt_xl_ask to_target(struct ipt_xl_thread *t, uint64_t target, uint6
 /* The exit's id stands at the pointer: complete the record. */
 static void commit_raw(struct ipt_xl_thread *t)
 {
-	uint64_t ptr = slot_u64(t, SL_PTR), target = slot_u64(t, SL_TARGET);
+	uint64_t ptr = pointer(t), target = slot_u64(t, SL_TARGET);
 	uint32_t raw = ID_RAW;
 
 	memcpy(at(t, ptr + 4), &raw, sizeof(raw));
@@ -265,6 +291,8 @@ static uint64_t after_full(const struct ipt_xl_thread *t)
 	uint32_t id = slot_u32(t, SL_ID);
 	const struct xexit *e;
 
+	if ((id & ~ID_TRACE) >= (id & ID_TRACE ? t->x->n_traces : t->x->n_exits))
+		return 0;
 	if (id & ID_TRACE)
 		return ipt_xl_body_va(t->x, trace_at(t->x, id & ~ID_TRACE));
 	e = exit_at(t->x, id);
@@ -281,7 +309,7 @@ static void submit(struct ipt_xl_thread *t, uint64_t ptr, uint64_t tsc)
 
 static enum ipt_xl_ask full(struct ipt_xl_thread *t, uint64_t tsc)
 {
-	uint64_t ptr = slot_u64(t, SL_PTR);
+	uint64_t ptr = pointer(t);
 
 	if (ptr > t->from) {
 		/* It may meet newer code, of which it is told in order. */
@@ -298,8 +326,10 @@ static enum ipt_xl_ask full(struct ipt_xl_thread *t, uint64_t tsc)
 		unsigned int seg = (t->segment + k) % IPT_XL_SEGMENTS;
 
 		if (ipt_xl_segment_free(t, seg)) {
+			uint64_t on = after_full(t);
+
 			use_segment(t, seg);
-			return reply(t, after_full(t));
+			return on ? reply(t, on) : IPT_XL_ASK_STEP;
 		}
 	}
 	return IPT_XL_ASK_WAIT;

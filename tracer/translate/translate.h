@@ -119,6 +119,8 @@ struct ipt_xl_sink {
 	/* The thread is about to run code of version @epoch for the first time: the stream has a
 	 * break for it here. */
 	void (*epoch)(void *arg, uint32_t epoch);
+	/* Records were lost: the program wrote into the memory that holds them. */
+	void (*lost)(void *arg);
 	/* An instruction was executed; NULL: not wanted. */
 	void (*log_ip)(void *arg, uint64_t ip);
 };
