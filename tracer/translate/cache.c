@@ -171,7 +171,7 @@ static void kill_trace(struct ipt_xl *x, uint32_t index)
 
 	if (t->dead)
 		return;
-	t->dead = true;
+	MARK(t->dead, true);
 	if (ipt_u64map_get(&x->heads, t->head) == (void *)(uintptr_t)(index + 1))
 		ipt_u64map_del(&x->heads, t->head);
 	unlink_all(x, t);
@@ -373,9 +373,9 @@ void ipt_xl_warm(struct ipt_xl *x, uint32_t index)
 	struct trace *t = trace_at(x, index);
 	uint32_t n;
 
-	if (t->queued || t->dead || t->checks || t->level == HOT_LEVELS)
+	if (SEEN(t->queued) || SEEN(t->dead) || t->checks || SEEN(t->level) == HOT_LEVELS)
 		return;
-	t->queued = true;
+	MARK(t->queued, true);
 	n = __atomic_fetch_add(&x->n_hot_in, 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&x->hot[n % HOT_QUEUE], index, __ATOMIC_RELEASE);
 }
@@ -388,9 +388,9 @@ static bool well_formed(const struct ipt_xl *x, const struct trace *t)
 	for (unsigned int k = 0; k < t->n_exits; k++) {
 		const struct xexit *e = exit_at(x, t->first_exit + k);
 
-		all += e->count;
-		if (e->n_items == t->n_items && e->count > end)
-			end = e->count;
+		all += SEEN(e->count);
+		if (e->n_items == t->n_items && SEEN(e->count) > end)
+			end = SEEN(e->count);
 	}
 	return t->level && end > all / 2;
 }
@@ -403,16 +403,16 @@ bool ipt_xl_improve(struct ipt_xl *x)
 	if (in - x->n_hot_out > HOT_QUEUE)
 		x->n_hot_out = in - HOT_QUEUE; /* overwritten: they come again */
 	for (; x->n_hot_out != in; x->n_hot_out++) {
-		uint32_t index = x->hot[x->n_hot_out % HOT_QUEUE], now;
+		uint32_t index = SEEN(x->hot[x->n_hot_out % HOT_QUEUE]), now;
 		struct trace *t = trace_at(x, index);
 		unsigned int level = t->level + 1u;
 
-		t->queued = false;
+		MARK(t->queued, false);
 		if (t->dead || well_formed(x, t) || ipt_xl_full(x))
 			continue;
 		x->peek = true;
 		if (translate(x, t->head, true))
-			ipt_xl_find(x, t->head, &now)->level = (uint8_t)level;
+			MARK(ipt_xl_find(x, t->head, &now)->level, (uint8_t)level);
 		x->peek = false;
 	}
 	return any;

@@ -83,24 +83,35 @@ static void rare_way(struct conv *c, struct lot *l, const struct xexit *e, uint6
 /* A vote of the majority: half of them for one target keeps it. */
 static void vote(struct xexit *e, uint64_t target)
 {
-	if (target == e->likely) {
-		e->votes++;
-	} else if (--e->votes < 0) {
-		e->likely = target;
-		e->votes = 1;
+	int32_t votes = SEEN(e->votes);
+
+	if (target == SEEN(e->likely)) {
+		MARK(e->votes, votes + 1);
+	} else if (votes) {
+		MARK(e->votes, votes - 1);
+	} else {
+		MARK(e->likely, target);
+		MARK(e->votes, 1);
 	}
+}
+
+/* For the profile. A sample is enough: several converters would fight for these counters. */
+static void count(struct conv *c, struct xexit *e, uint64_t target)
+{
+	uint32_t n = SEEN(e->count) + 1;
+
+	c->sample--;
+	MARK(e->count, n);
+	if (n % HOT_COUNT == 0)
+		ipt_xl_warm((struct ipt_xl *)(uintptr_t)c->x, e->trace);
+	if (target)
+		vote(e, target);
 }
 
 static inline void way(struct conv *c, struct lot *l, struct xexit *e, uint64_t target)
 {
-	/* A sample is enough: several converters would fight for these counters. */
-	if (c->sample) {
-		c->sample--;
-		if (!(++e->count % HOT_COUNT))
-			ipt_xl_warm((struct ipt_xl *)(uintptr_t)c->x, e->trace);
-		if (target)
-			vote(e, target);
-	}
+	if (c->sample)
+		count(c, e, target);
 	c->insns += e->n_items;
 	if (__builtin_expect(e->epoch > c->epoch || e->quiet || c->log_ip, 0)) {
 		rare_way(c, l, e, target);

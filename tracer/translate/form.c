@@ -70,7 +70,7 @@ static const struct xexit *likeliest(const struct ipt_xl *x, const struct trace 
 	for (unsigned int k = 0; k < t->n_exits; k++) {
 		const struct xexit *e = exit_at(x, t->first_exit + k);
 
-		if (e->count > (best ? best->count : HOT_LEAST))
+		if (SEEN(e->count) > (best ? SEEN(best->count) : HOT_LEAST))
 			best = e;
 	}
 	return best;
@@ -141,9 +141,9 @@ static uint64_t likely_target(const struct former *f, enum exit_kind kind)
 	const struct xexit *e = f->choice;
 
 	if (!f->along || f->at + 1 != e->n_items || e->kind != kind ||
-	    f->p->n_ways == MAX_WAYS - 1 || e->votes < (int32_t)(e->count / 2))
+	    f->p->n_ways == MAX_WAYS - 1 || SEEN(e->votes) < (int32_t)(SEEN(e->count) / 2))
 		return 0;
-	return e->likely;
+	return SEEN(e->likely);
 }
 
 static bool go_on(struct former *f, struct path_item *it, enum item_event event, uint64_t to,

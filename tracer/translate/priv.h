@@ -201,6 +201,11 @@ struct ipt_xl {
 	pthread_mutex_t *alive; /* in the tables */
 };
 
+/* Counters and marks that converters and the owner touch without order: a lost update does no harm.
+ */
+#define SEEN(x)    __atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define MARK(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+
 static inline struct trace *trace_at(const struct ipt_xl *x, uint32_t i)
 {
 	return &x->trace_chunks[i / TRACE_CHUNK][i % TRACE_CHUNK];
