@@ -382,6 +382,7 @@ static void side(struct build *b, const struct side *s)
 		break;
 	case SIDE_SYSCALL: ipt_xl_side_syscall(b, s); break;
 	case SIDE_NOTIFY: ipt_xl_side_notify(b, s); break;
+	case SIDE_FULL_SYSCALL: ipt_xl_side_full(b, s); break;
 	}
 }
 

@@ -292,6 +292,7 @@ enum side_kind {
 	SIDE_STALE_FLAGS,
 	SIDE_SYSCALL, /* not a plain one */
 	SIDE_NOTIFY,
+	SIDE_FULL_SYSCALL, /* segment full after syscall `id` */
 };
 
 struct side { /* code behind the body */
@@ -375,6 +376,7 @@ void ipt_xl_request(struct build *b, unsigned int stub, uint64_t target, uint32_
 void ipt_xl_exit_syscall(struct build *b, const struct path_item *it);
 void ipt_xl_side_syscall(struct build *b, const struct side *s);
 void ipt_xl_side_notify(struct build *b, const struct side *s);
+void ipt_xl_side_full(struct build *b, const struct side *s);
 
 /* --- cache.c --- */
 

@@ -83,6 +83,26 @@ static void record_return(struct build *b, uint32_t id)
 	ipt_xl_point(b, PT_RESUMED | PT_RAX | PT_RDX, 0, id);
 }
 
+/* A loop may have no other way back than a syscall. rcx is the new pointer, rax and rdx are put
+ * aside; the flags are the program's. */
+static void check_limit(struct build *b, uint32_t id)
+{
+	static const uint8_t save[] = {0x9f, 0x0f, 0x90, 0xc0};            /* lahf; seto al */
+	static const uint8_t cmp[] = {0x65, 0x48, 0x3b, 0x0c, 0x25};       /* cmp rcx, gs:[] */
+	static const uint8_t keep[] = {0x0f, 0x93, 0xc2, 0x04, 0x7f, 0x9e, /* setae dl; flags */
+				       0x0f, 0xb6, 0xca, 0xe3, 0x05}; /* movzx ecx, dl; jrcxz */
+	static const uint8_t jmp[] = {0xe9};
+	struct code *c = &b->c;
+	uint32_t off = SL_LIM;
+
+	ipt_emit_gs_load(c, RCX, SL_PTR);
+	ipt_emit(c, save, sizeof(save));
+	ipt_emit(c, cmp, sizeof(cmp));
+	ipt_emit32(c, off);
+	ipt_emit(c, keep, sizeof(keep));
+	jump_to_side(b, jmp, sizeof(jmp), SIDE_FULL_SYSCALL, id, exit_at(b->x, id)->target);
+}
+
 static void leave_kernel(struct build *b, uint32_t id)
 {
 	struct code *c = &b->c;
@@ -113,6 +133,7 @@ void ipt_xl_exit_syscall(struct build *b, const struct path_item *it)
 	ipt_emit8(c, 0xe3);
 	ipt_emit8(c, 0x05);
 	jump_to_side(b, jmp, sizeof(jmp), SIDE_NOTIFY, id, next);
+	check_limit(b, id);
 	leave_kernel(b, id);
 	ipt_xl_jump_on(b, id);
 }
@@ -158,4 +179,11 @@ void ipt_xl_side_notify(struct build *b, const struct side *s)
 	ipt_emit_gs_imm(&b->c, SL_NOTIFY, 0);
 	leave_kernel(b, s->id);
 	ipt_xl_request(b, STUB_MAPS, s->target, s->id);
+}
+
+void ipt_xl_side_full(struct build *b, const struct side *s)
+{
+	ipt_xl_point(b, PT_RESUMED | PT_RAX | PT_RDX, 0, s->id);
+	leave_kernel(b, s->id);
+	ipt_xl_request(b, STUB_FULL, s->target, s->id);
 }

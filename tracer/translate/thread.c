@@ -305,6 +305,7 @@ static void submit(struct ipt_xl_thread *t, uint64_t ptr, uint64_t tsc)
 	ipt_xl_submit(t, at(t, t->from), at(t, ptr), t->segment);
 	t->from = ptr;
 	t->c.tsc = ipt_max_u64(t->c.tsc, tsc);
+	t->c.resume_ip = 0; /* that syscall's return is in the work */
 }
 
 static enum ipt_xl_ask full(struct ipt_xl_thread *t, uint64_t tsc)
@@ -358,5 +359,7 @@ enum ipt_xl_ask ipt_xl_serve(struct ipt_xl_thread *t, uint64_t *va, uint64_t *n,
 
 enum ipt_xl_ask ipt_xl_answer(struct ipt_xl_thread *t, uint64_t *va)
 {
+	/* All its records have been converted. */
+	use_segment(t, t->segment);
 	return to_target(t, slot_u64(t, SL_TARGET), va);
 }
