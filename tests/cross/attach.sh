@@ -9,8 +9,11 @@
 #   vfork   a parent that waits in vfork is let go at once
 #   masked  the caller has blocked the signals that the recorder uses itself
 #   stopped a stopped process stays stopped, and goes on when told
+#   waits   threads that wait in all ways, and compute, see nothing of it
+# IPT_ENGINE: the engine, step when not set.
 set -u
 case=$1
+engine=${IPT_ENGINE:-step}
 progs=$IPT_BUILD_DIR/tests/prog
 top=$(mktemp -d "${TMPDIR:-/tmp}/iptattach.XXXXXX") || exit 99
 target=
@@ -89,6 +92,7 @@ stop_recorder()
 	status=$?
 	[ $status -eq 0 ] || fail "status $status"
 	[ $gone -lt 1000 ] || fail "detached after $gone ms"
+	grep memfd "/proc/$target/maps" && fail "memory of ours is left"
 }
 
 # Each thread's decode is what was stepped.
@@ -109,7 +113,7 @@ crowd()
 	target=$!
 	wait_for 250 more_lines out 3
 	t0=$(now_ms)
-	"$IPTRACE" -q -o dir --step-log=dir.log -p $target &
+	"$IPTRACE" -q --engine=$engine -o dir --step-log=dir.log -p $target &
 	recorder=$!
 	wait_for 500 all_traced $target 200 || fail "not all threads under trace"
 	echo "200 threads under trace in $(($(now_ms) - t0)) ms"
@@ -131,7 +135,7 @@ rounds()
 	target=$!
 	wait_for 250 more_lines out 3
 	for i in $(seq 1 "${IPT_ROUNDS:-40}"); do
-		"$IPTRACE" -q -o dir --force -p $target &
+		"$IPTRACE" -q --engine=$engine -o dir --force -p $target &
 		recorder=$!
 		wait_for 500 all_traced $target 1 || fail "round $i: not attached"
 		sleep "0.0$((i * 7 % 10))"
@@ -155,7 +159,7 @@ stack()
 	"$progs/crowd" 2 >out &
 	target=$!
 	wait_for 250 more_lines out 3
-	"$IPTRACE" -q -o dir -p $target &
+	"$IPTRACE" -q --engine=$engine -o dir -p $target &
 	recorder=$!
 	wait_for 500 all_traced $target 2
 	stop_recorder $recorder
@@ -176,7 +180,7 @@ signals()
 	wait_for 250 test -s state
 	sent=0
 	for i in $(seq 1 10); do
-		"$IPTRACE" -q -o dir --force -p $target &
+		"$IPTRACE" -q --engine=$engine -o dir --force -p $target &
 		recorder=$!
 		wait_for 500 all_traced $target 1
 		kill -USR1 $target
@@ -221,7 +225,7 @@ refuse()
 	untraced $target || fail "the other process is still traced"
 	refused 2 'not a list' "$IPTRACE" -o none -p notanumber
 	refused 125 'itself' sh -c 'exec "$IPTRACE" -o none -p $$'
-	"$IPTRACE" -q -o dir -p $target &
+	"$IPTRACE" -q --engine=$engine -o dir -p $target &
 	recorder=$!
 	wait_for 500 all_traced $target 2
 	refused 125 "already traced by process" "$IPTRACE" -o none -p $target
@@ -246,7 +250,7 @@ stopped()
 	wait_for 250 more_lines out 1
 	kill -STOP $target
 	wait_for 250 state_is $target T || fail "not stopped"
-	"$IPTRACE" -q -o dir -p $target &
+	"$IPTRACE" -q --engine=$engine -o dir -p $target &
 	recorder=$!
 	wait_for 500 all_traced $target 3
 	sleep 0.3
@@ -268,7 +272,7 @@ vfork()
 	"$progs/vforker" >out &
 	target=$!
 	wait_for 250 test -s out
-	"$IPTRACE" -q -o dir -p $target &
+	"$IPTRACE" -q --engine=$engine -o dir -p $target &
 	recorder=$!
 	wait_for 500 all_traced $target 1
 	sleep 0.2
@@ -286,15 +290,37 @@ masked()
 	wait_for 250 more_lines out 3
 	python3 -c 'import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM, signal.SIGIO])
-os.execv(sys.argv[1], sys.argv[1:])' "$IPTRACE" -q -o dir -p $target &
+os.execv(sys.argv[1], sys.argv[1:])' "$IPTRACE" -q --engine=$engine -o dir -p $target &
 	recorder=$!
 	wait_for 500 all_traced $target 2
 	stop_recorder $recorder
 	undisturbed out
 }
 
+waits()
+{
+	"$progs/attached" 100 >out &
+	target=$!
+	wait_for 250 more_lines out 0
+	for i in $(seq 1 "${IPT_ROUNDS:-5}"); do
+		"$IPTRACE" -q --engine=$engine -o dir --force -p $target &
+		recorder=$!
+		wait_for 500 all_traced $target 11 || fail "round $i: not attached"
+		kill -USR1 $target
+		sleep "0.0$((i * 7 % 10))"
+		stop_recorder $recorder
+	done
+	touch stop
+	wait $target
+	status=$?
+	target=
+	[ $status -eq 0 ] || fail "status $status: $(cat out)"
+	grep -q "^${IPT_ROUNDS:-5} signals" out || fail "signals lost: $(cat out)"
+	"$IPTRACE" check dir >check 2>&1 || fail "check: $(cat check)"
+}
+
 case $case in
-crowd | rounds | stack | signals | refuse | stopped | vfork | masked) $case ;;
+waits | crowd | rounds | stack | signals | refuse | stopped | vfork | masked) $case ;;
 *) exit 99 ;;
 esac
 exit $bad

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 # kill9.sh: the front end or the keeper is killed, or the disk fills, in the middle of a recording.
 # The program lives on, the trace opens, says what it is, and decodes as far as it was written.
+# IPT_ENGINE: the engine, step when not set. A program that is single-stepped ends with the keeper.
 set -u
+engine=${IPT_ENGINE:-step}
 top=$(mktemp -d "${TMPDIR:-/tmp}/iptkill.XXXXXX") || exit 99
 target=
 mounted=
@@ -136,14 +138,14 @@ cc -O1 -static -nostdlib -fno-stack-protector -fcf-protection=none -o loop loop.
 	echo "no C compiler"
 	exit 77
 }
-if ! "$IPTRACE" -q -o try /bin/true 2>err; then
+if ! "$IPTRACE" -q --engine=$engine -o try /bin/true 2>err; then
 	cat err
 	echo "nothing can be recorded here"
 	exit 77
 fi
 
 case="front end killed, launched"
-"$IPTRACE" -q -m 4K -o a ./loop >out.a 2>err.a &
+"$IPTRACE" -q --engine=$engine -m 4K -o a ./loop >out.a 2>err.a &
 front=$!
 until_ok 30 pt_beyond a 9000 || fail "no PT is written"
 keeper=$(keeper_of $front)
@@ -163,7 +165,7 @@ decodes a
 case="front end killed, attached"
 ./loop &
 target=$!
-"$IPTRACE" -q -m 4K -o b -p $target >out.b 2>err.b &
+"$IPTRACE" -q --engine=$engine -m 4K -o b -p $target >out.b 2>err.b &
 front=$!
 until_ok 30 pt_beyond b 9000 || fail "no PT is written: $(cat err.b)"
 kill -9 $front
@@ -178,12 +180,17 @@ target=
 decodes b
 
 case="keeper killed, launched"
-"$IPTRACE" -q -m 4K -o c ./loop >out.c 2>err.c &
+"$IPTRACE" -q --engine=$engine -m 4K -o c ./loop >out.c 2>err.c &
 front=$!
 until_ok 30 pt_beyond c 9000 || fail "no PT is written"
 keeper=$(keeper_of $front)
 target=$(target_of $front)
 kill -9 "$keeper"
+if [ $engine = translate ]; then
+	until_ok 10 untraced "$target" || fail "still traced"
+	runs "$target" || fail "the program does not run on: $(field "$target" State)"
+	kill -9 "$target" 2>/dev/null
+fi
 until_ok 10 ended $front || fail "the front end does not end"
 kill -9 "$target" 2>/dev/null
 wait $front
@@ -198,7 +205,7 @@ decodes c
 case="keeper killed, attached"
 ./loop &
 target=$!
-"$IPTRACE" -q -m 4K -o d -p $target >out.d 2>err.d &
+"$IPTRACE" -q --engine=$engine -m 4K -o d -p $target >out.d 2>err.d &
 front=$!
 until_ok 30 pt_beyond d 9000 || fail "no PT is written"
 kill -9 "$(keeper_of $front)"
@@ -207,6 +214,9 @@ wait $front
 status=$?
 [ $status -eq 125 ] || fail "status $status, not 125"
 [ "$(grep -c . err.d)" -eq 1 ] && grep -q '^iptrace: .*keeper' err.d || fail "message: $(cat err.d)"
+if [ $engine = translate ]; then
+	runs $target || fail "the program does not run on: $(field $target State)"
+fi
 kill -9 $target 2>/dev/null
 wait $target 2>/dev/null
 target=
@@ -218,7 +228,7 @@ mkdir small
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=2m none small 2>/dev/null; then
 	mounted=1
 	dd if=/dev/zero of=small/filler bs=1K count=700 status=none
-	timeout 100 "$IPTRACE" -q --noretcomp --psb=128 -m 16K -o small/t ./loop 100 >out 2>err
+	timeout 100 "$IPTRACE" -q --engine=$engine --noretcomp --psb=128 -m 16K -o small/t ./loop 100 >out 2>err
 	status=$?
 	[ "$(cat out)" = counted ] || fail "the program did not end as it should: $(cat out)"
 	[ $status -eq 124 ] || fail "status $status, not 124"
