@@ -61,8 +61,7 @@ static bool to_syscall_stop(struct inject *in)
 	int status;
 
 	for (;;) {
-		if (ptrace(PTRACE_SYSCALL, t->tid, NULL, NULL) < 0 ||
-		    !wait_for(t->tid, &status)) {
+		if (ptrace(PTRACE_SYSCALL, t->tid, NULL, NULL) < 0 || !wait_for(t->tid, &status)) {
 			in->gone = true;
 			return false;
 		}

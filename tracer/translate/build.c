@@ -101,7 +101,8 @@ static void pass(struct build *b, struct xexit *e, struct outcome *o, const stru
 {
 	enum item_event event = it->event;
 
-	if (event != EV_NONE && event != EV_CALL && !e->way.psb_ip && !o->n_ways)
+	/* Calls too: a PSB+ behind a call is no place to begin to decode its return. */
+	if (event != EV_NONE && !e->way.psb_ip && !o->n_ways)
 		e->way.psb_ip = it->ip;
 	switch (event) {
 	case EV_NONE: break;
@@ -246,14 +247,14 @@ static void keep(struct build *b)
 	const struct path *p = b->path;
 
 	t->n_items = (uint16_t)p->n;
-	t->items = ipt_xcalloc(p->n, sizeof(*t->items));
+	t->items = ipt_xl_keep(b->x, p->n * sizeof(*t->items));
 	for (unsigned int i = 0; i < p->n; i++) {
 		t->items[i] = (struct item){.delta = (int32_t)(int64_t)(p->v[i].ip - t->head),
 					    .event = p->v[i].event,
 					    .len = p->v[i].f.i.len};
 	}
 	t->n_points = (uint16_t)b->n_points;
-	t->points = ipt_xcalloc(b->n_points, sizeof(*t->points));
+	t->points = ipt_xl_keep(b->x, b->n_points * sizeof(*t->points));
 	memcpy(t->points, b->points, b->n_points * sizeof(*t->points));
 }
 
@@ -279,8 +280,8 @@ void ipt_xl_build(struct ipt_xl *x, uint32_t index, const struct path *path, uns
 			       .cluster = (uint8_t)cluster,
 			       .checks = path->check};
 	if (path->n_ways) {
-		b->t->ways = ipt_xcalloc(path->n_ways, sizeof(*b->t->ways));
-		b->t->way_store = ipt_xcalloc(path->n_ways, sizeof(*b->t->way_store));
+		b->t->ways = ipt_xl_keep(x, path->n_ways * sizeof(*b->t->ways));
+		b->t->way_store = ipt_xl_keep(x, path->n_ways * sizeof(*b->t->way_store));
 	}
 	b->c = (struct code){.p = cl->mem + cl->used, .va = cl->va + cl->used};
 	ipt_xl_entry(b);

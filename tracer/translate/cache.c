@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define PAGE         4096u
-#define AT_ONCE      3   /* of them before the answer: an answer costs as much as some of them */
+#define AT_ONCE      1   /* of them before the answer: an answer costs as much as some of them */
 #define AHEAD_BUDGET 48u /* traces made ahead after each one that was wanted */
 #define NO_HEAD      0x8000dead00000000ull /* no target is this */
 #define REACH        0x7f000000ull
@@ -23,9 +23,17 @@ uint64_t ipt_xl_body_va(const struct ipt_xl *x, const struct trace *t)
 	return x->clusters[t->cluster].va + t->body;
 }
 
+bool ipt_xl_is_head(const struct ipt_xl *x, uint64_t va)
+{
+	return x->head_bits[head_bit(va) / 64] >> head_bit(va) % 64 & 1 &&
+	       ipt_u64map_get(&x->heads, va);
+}
+
 struct trace *ipt_xl_find(struct ipt_xl *x, uint64_t head, uint32_t *index)
 {
-	void *v = ipt_u64map_get(&x->heads, head);
+	void *v = x->head_bits[head_bit(head) / 64] >> head_bit(head) % 64 & 1
+			  ? ipt_u64map_get(&x->heads, head)
+			  : NULL;
 
 	if (!v)
 		return NULL;
@@ -144,6 +152,7 @@ void ipt_xl_add_head(struct ipt_xl *x, uint32_t index)
 	uint32_t next;
 
 	ipt_u64map_put(&x->heads, t->head, (void *)(uintptr_t)(index + 1));
+	x->head_bits[head_bit(t->head) / 64] |= 1ull << head_bit(t->head) % 64;
 	index_pages(x, index);
 	publish(x, t);
 	for (uint32_t i = (uint32_t)(uintptr_t)ipt_u64map_del(&x->wanted, t->head); i; i = next) {
@@ -256,7 +265,7 @@ static bool translate(struct ipt_xl *x, uint64_t head, bool hot)
 
 static void add_ahead(struct ipt_xl *x, uint64_t va)
 {
-	if (va && !ipt_u64map_get(&x->heads, va))
+	if (va && !ipt_xl_is_head(x, va))
 		x->ahead[x->n_ahead++ % AHEAD_MAX] = va;
 }
 

@@ -41,13 +41,16 @@ static void one_way(struct conv *c, const struct ipt_way *way, uint64_t target)
 static void quiet_way(struct conv *c, const struct xexit *e)
 {
 	const struct trace *tr = trace_at(c->x, e->trace);
+	const struct item *last = &tr->items[e->n_items - 1];
 	struct ipt_way before = e->way;
+	uint64_t ip = tr->head + (uint64_t)(int64_t)last->delta;
+	bool call = last->event == EV_CALL && before.n_calls && e->target != ip + last->len;
 
-	before.n_calls = 0;
+	before.n_calls -= call;
 	one_way(c, &before, 0);
-	interrupt_at(c, tr->head + (uint64_t)(int64_t)tr->items[e->n_items - 1].delta);
-	for (unsigned int i = 0; i < e->way.n_calls; i++)
-		ipt_ptgen_call(c->g, e->way.calls[i]);
+	interrupt_at(c, ip);
+	if (call)
+		ipt_ptgen_call(c->g, ip + last->len);
 	interrupt_at(c, e->target);
 }
 

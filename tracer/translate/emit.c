@@ -3,35 +3,14 @@
  * the stack or vector registers but where it says so. SDM volume 2, "Instruction Format". */
 #include "priv.h"
 
-void ipt_emit(struct code *c, const void *bytes, size_t n)
-{
-	memcpy(c->p + c->n, bytes, n);
-	c->n += (uint32_t)n;
-}
-
-void ipt_emit8(struct code *c, uint8_t v)
-{
-	c->p[c->n++] = v;
-}
-
-void ipt_emit32(struct code *c, uint32_t v)
-{
-	ipt_emit(c, &v, sizeof(v));
-}
-
-void ipt_emit64(struct code *c, uint64_t v)
-{
-	ipt_emit(c, &v, sizeof(v));
-}
-
 static void gs_op(struct code *c, uint8_t op, unsigned int reg, uint32_t off)
 {
-	ipt_emit8(c, 0x65);
-	ipt_emit8(c, (uint8_t)(0x48 | (reg >> 3) << 2));
-	ipt_emit8(c, op);
-	ipt_emit8(c, (uint8_t)((reg & 7) << 3 | 4));
-	ipt_emit8(c, 0x25);
-	ipt_emit32(c, off);
+	uint64_t head = 0x65 | (uint64_t)(0x48 | (reg >> 3) << 2) << 8 | (uint64_t)op << 16 |
+			(uint64_t)((reg & 7) << 3 | 4) << 24 | 0x25ull << 32 | (uint64_t)off << 40;
+
+	memcpy(c->p + c->n, &head, sizeof(head));
+	c->p[c->n + 8] = (uint8_t)(off >> 24);
+	c->n += 9;
 }
 
 void ipt_emit_gs_load(struct code *c, unsigned int reg, uint32_t off)

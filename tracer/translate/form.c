@@ -243,7 +243,7 @@ static bool room(const struct former *f, bool hot, uint64_t ip)
 	if (ip == f->head && p->n > f->max_items / 2)
 		return false;
 	/* Cold code is translated once: the path ends where another begins. */
-	if (!hot && p->n && ipt_u64map_get(&f->x->heads, ip))
+	if (!hot && p->n && ipt_xl_is_head(f->x, ip))
 		return false;
 	return delta > -MAX_DELTA && delta < MAX_DELTA;
 }

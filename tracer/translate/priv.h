@@ -196,9 +196,13 @@ struct ipt_xl {
 	uint32_t n_hot_in, n_hot_out;
 	uint64_t ahead[AHEAD_MAX]; /* addresses likely to be wanted; the last first */
 	uint32_t n_ahead, ahead_left;
-	struct decoded *cache;  /* owned */
-	struct build *build;    /* owned: room for the trace being made */
-	pthread_mutex_t *alive; /* in the tables */
+	struct decoded *cache; /* owned */
+	uint8_t *room;         /* what is left of a block for what lives as long as the space */
+	size_t room_left;
+	IPT_VEC(void *) blocks;   /* owned */
+	uint64_t head_bits[1024]; /* which addresses may be heads */
+	struct build *build;      /* owned: room for the trace being made */
+	pthread_mutex_t *alive;   /* in the tables */
 };
 
 /* Counters and marks that converters and the owner touch without order: a lost update does no harm.
@@ -214,6 +218,14 @@ static inline struct trace *trace_at(const struct ipt_xl *x, uint32_t i)
 static inline struct xexit *exit_at(const struct ipt_xl *x, uint32_t i)
 {
 	return &x->exit_chunks[i / EXIT_CHUNK][i % EXIT_CHUNK];
+}
+
+/* Memory that lives as long as the space, zeroed (space.c). */
+void *ipt_xl_keep(struct ipt_xl *x, size_t n);
+
+static inline uint32_t head_bit(uint64_t va)
+{
+	return (uint32_t)(va ^ va >> 16) & 0xffff;
 }
 
 /* --- decode.c --- */
@@ -262,10 +274,27 @@ struct code {
 	uint32_t n;
 };
 
-void ipt_emit(struct code *c, const void *bytes, size_t n);
-void ipt_emit8(struct code *c, uint8_t v);
-void ipt_emit32(struct code *c, uint32_t v);
-void ipt_emit64(struct code *c, uint64_t v);
+static inline void ipt_emit(struct code *c, const void *bytes, size_t n)
+{
+	memcpy(c->p + c->n, bytes, n);
+	c->n += (uint32_t)n;
+}
+
+static inline void ipt_emit8(struct code *c, uint8_t v)
+{
+	c->p[c->n++] = v;
+}
+
+static inline void ipt_emit32(struct code *c, uint32_t v)
+{
+	ipt_emit(c, &v, sizeof(v));
+}
+
+static inline void ipt_emit64(struct code *c, uint64_t v)
+{
+	ipt_emit(c, &v, sizeof(v));
+}
+
 void ipt_emit_gs_load(struct code *c, unsigned int reg, uint32_t off);
 void ipt_emit_gs_store(struct code *c, unsigned int reg, uint32_t off);
 void ipt_emit_gs_imm(struct code *c, uint32_t off, uint32_t imm);
@@ -387,6 +416,7 @@ void ipt_xl_add_head(struct ipt_xl *x, uint32_t index);
 void ipt_xl_link(struct ipt_xl *x, uint32_t exit, uint32_t trace);
 /* The cluster where code at @va is translated; -1: none is near. */
 int ipt_xl_cluster_for(const struct ipt_xl *x, uint64_t va);
+bool ipt_xl_is_head(const struct ipt_xl *x, uint64_t va);
 struct trace *ipt_xl_find(struct ipt_xl *x, uint64_t head, uint32_t *index);
 uint64_t ipt_xl_body_va(const struct ipt_xl *x, const struct trace *t);
 /* The trace whose code holds @va; NULL. */

@@ -16,6 +16,7 @@
 #define SLOTS_BYTES  (IPT_XL_SLOTS * IPT_XL_SLOT_BYTES)
 #define CODE_BYTES   (IPT_XL_CLUSTERS * IPT_XL_CLUSTER_BYTES)
 #define LOW_LIMIT    0x7fff0000ull
+#define KEEP_BLOCK   (256u << 10)
 #define REACH        0x60000000ull
 
 struct ipt_xl *ipt_xl_new(const struct ipt_xl_cfg *cfg, const struct ipt_xl_ops *ops, void *host)
@@ -81,12 +82,9 @@ void ipt_xl_put(struct ipt_xl *x)
 {
 	if (!x || --x->refs)
 		return;
-	for (uint32_t i = 0; i < x->n_traces; i++) {
-		free(trace_at(x, i)->ways);
-		free(trace_at(x, i)->way_store);
-		free(trace_at(x, i)->items);
-		free(trace_at(x, i)->points);
-	}
+	for (size_t i = 0; i < x->blocks.n; i++)
+		free(x->blocks.v[i]);
+	ipt_vec_fini(&x->blocks);
 	for (unsigned int i = 0; i < MAX_CHUNKS; i++) {
 		free(x->trace_chunks[i]);
 		free(x->exit_chunks[i]);
@@ -112,6 +110,22 @@ void ipt_xl_put(struct ipt_xl *x)
 	free(x->cache);
 	free(x->build);
 	free(x);
+}
+
+void *ipt_xl_keep(struct ipt_xl *x, size_t n)
+{
+	void *p;
+
+	n = (n + 7) & ~(size_t)7;
+	if (n > x->room_left) {
+		x->room_left = n > KEEP_BLOCK ? n : KEEP_BLOCK;
+		x->room = ipt_xcalloc(1, x->room_left);
+		*(void **)ipt_vec_push(&x->blocks) = x->room;
+	}
+	p = x->room;
+	x->room += n;
+	x->room_left -= n;
+	return p;
 }
 
 static void *map_file(const struct ipt_xl *x, uint64_t off, uint64_t size)
