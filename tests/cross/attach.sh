@@ -9,6 +9,7 @@
 #   vfork   a parent that waits in vfork is let go at once
 #   masked  the caller has blocked the signals that the recorder uses itself
 #   stopped a stopped process stays stopped, and goes on when told
+#   filter  the program filters its syscalls while it is traced: nothing is asked of it any more
 #   waits   threads that wait in all ways, and compute, see nothing of it
 # IPT_ENGINE: the engine, step when not set.
 set -u
@@ -297,6 +298,30 @@ os.execv(sys.argv[1], sys.argv[1:])' "$IPTRACE" -q --engine=$engine -o dir -p $t
 	undisturbed out
 }
 
+filter()
+{
+	mkfifo go
+	# Attached to before it begins.
+	sh -c 'read -r x <go; exec "$0" together 1500' "$progs/tight" >out &
+	target=$!
+	"$IPTRACE" -q --engine=$engine -o dir -p $target 2>said &
+	recorder=$!
+	wait_for 500 all_traced $target 1
+	echo >go
+	wait_for 500 grep -q filtered out || fail "no filter"
+	kill -INT $recorder
+	wait $recorder || fail "status $?: $(cat said)"
+	grep -q TracerPid:.0 "/proc/$target/status" || fail "still traced"
+	if [ $engine = translate ]; then
+		[ "$(grep -c 'our memory stays' said)" -eq 1 ] || fail "said: $(cat said)"
+	fi
+	wait $target
+	status=$?
+	target=
+	[ $status -eq 0 ] || fail "status $status"
+	grep -q 'together good' out || fail "$(cat out)"
+}
+
 waits()
 {
 	"$progs/attached" 100 >out &
@@ -320,7 +345,7 @@ waits()
 }
 
 case $case in
-waits | crowd | rounds | stack | signals | refuse | stopped | vfork | masked) $case ;;
+waits | filter | crowd | rounds | stack | signals | refuse | stopped | vfork | masked) $case ;;
 *) exit 99 ;;
 esac
 exit $bad

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tight KIND: programs that left no room: a filter of syscalls that kills, limits of memory, files
- * and descriptors, locked memory. Each then runs code that it has not run before, with indirect
- * branches. */
+/* tight KIND [MS]: programs that left no room: a filter of syscalls that kills, limits of memory,
+ * files and descriptors, locked memory. Each then runs code that it has not run before, with
+ * indirect branches. */
 #include "kinds.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -62,7 +62,7 @@ static void limit(int what, unsigned long n)
 	CHECK(!setrlimit(what, &rl));
 }
 
-static void filter(unsigned int action)
+static void filter(unsigned int action, unsigned int flags)
 {
 	static struct sock_filter f[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
@@ -76,14 +76,54 @@ static void filter(unsigned int action)
 
 	f[4].k = action;
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog));
+	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog));
 }
 
 /* Any other syscall than write, exit_group and rt_sigreturn kills. */
 static void seccomp(void)
 {
-	filter(SECCOMP_RET_KILL_PROCESS);
+	filter(SECCOMP_RET_KILL_PROCESS, 0);
 	rest();
+}
+
+static volatile int started;
+static volatile unsigned long rounds[3];
+static int more_ms;
+
+static void *on_own(void *arg)
+{
+	volatile unsigned long *n = arg;
+	int want = fresh(200);
+
+	__atomic_add_fetch(&started, 1, __ATOMIC_RELAXED);
+	for (;;) {
+		CHECK(fresh(200) == want);
+		++*n;
+	}
+}
+
+/* The filter comes over threads that run. They can do nothing then but compute. */
+static void together(void)
+{
+	struct timespec a, b;
+	pthread_t t;
+
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t, NULL, on_own, (void *)&rounds[i]);
+	while (started < 3)
+		sched_yield();
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	filter(SECCOMP_RET_KILL_PROCESS, SECCOMP_FILTER_FLAG_TSYNC);
+	rounds[0] = rounds[1] = rounds[2] = 0;
+	say("filtered\n");
+	rest();
+	do {
+		fresh(100);
+		clock_gettime(CLOCK_MONOTONIC, &b);
+	} while ((b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 < more_ms);
+	for (int i = 0; i < 3; i++)
+		while (rounds[i] < 2)
+			__asm__ volatile("pause");
 }
 
 static volatile int refused;
@@ -101,7 +141,7 @@ static void emulated(void)
 	long v;
 
 	on(SIGSYS, on_sys, 0);
-	filter(SECCOMP_RET_TRAP);
+	filter(SECCOMP_RET_TRAP, 0);
 	for (int i = 0; i < 3; i++) {
 		__asm__ volatile("syscall" : "=a"(v) : "0"(SYS_getppid) : "rcx", "r11", "memory");
 		CHECK(v == -77);
@@ -113,7 +153,7 @@ static void emulated(void)
 /* Any other fails. */
 static void denied(void)
 {
-	filter(SECCOMP_RET_ERRNO | EPERM);
+	filter(SECCOMP_RET_ERRNO | EPERM, 0);
 	CHECK(syscall(SYS_getppid) == -1 && errno == EPERM);
 	CHECK(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED);
 	rest();
@@ -212,9 +252,10 @@ int main(int argc, char **argv)
 		{"seccomp", seccomp},       {"emulated", emulated}, {"denied", denied},
 		{"strict", strict},         {"memory", memory},     {"filesize", file_size},
 		{"files", files},           {"closed", closed},     {"locked", locked},
-		{"undumpable", undumpable}, {"cpu", cpu},
+		{"undumpable", undumpable}, {"cpu", cpu},           {"together", together},
 	};
 
+	more_ms = argc > 2 ? atoi(argv[2]) : 0;
 	window = mmap(NULL, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	/* One at a time: what each does cannot be undone. */
 	return argc < 2 ? 99 : run_kinds(kinds, LENGTH(kinds), argc, argv);

@@ -62,6 +62,7 @@ struct aspace *ipt_aspace_copy(const struct aspace *as)
 		c->xl = ipt_xl_share(as->xl);
 	c->xl_inode = as->xl_inode;
 	c->xl_why = as->xl_why;
+	c->filtered = as->filtered;
 	return c;
 }
 

@@ -27,6 +27,7 @@ static struct thr *make_child(struct thr *t, pid_t tid, pid_t tgid, int event)
 
 		p = ipt_sess_add_proc(s, tgid, t->proc->pid, as);
 		p->trap_ignored = t->proc->trap_ignored;
+		p->no_tsc = t->proc->no_tsc;
 	}
 	c = ipt_sess_add_thr(s, tid, p);
 	c->state = THR_NEW;

@@ -72,6 +72,7 @@ struct aspace {
 	struct ipt_u64map pages; /* va >> 12 to 4096 code bytes, as the trace has them; owned */
 	struct ipt_xl *xl;       /* its translations; counted; NULL: none (yet) */
 	uint64_t xl_inode;       /* of the file that it shares with us */
+	bool filtered;           /* its syscalls are: none may be made in its name */
 	const char *xl_why;      /* why nothing is translated in it; NULL: it is */
 	bool xl_retire;          /* to be given up as soon as no thread is inside */
 	unsigned int n_inside;   /* threads that run translated */
@@ -113,6 +114,7 @@ struct proc {
 	unsigned int n_threads;
 	siginfo_t held; /* a SIGTRAP sent to it again without its data */
 	bool held_sent;
+	bool no_tsc;       /* RDTSC faults in it; what is translated uses it at syscalls */
 	bool begun;        /* a thread of it has been opened */
 	bool trap_ignored; /* it ignores SIGTRAP; the kernel no longer does (trapmask.c) */
 };
@@ -155,6 +157,7 @@ struct thr {
 	bool trap_waits;          /* a SIGTRAP came that its mask blocks */
 	FILE *step_log;           /* owned */
 	struct ipt_xl_thread *xt; /* its slot in the translations; owned */
+	bool first_filter;        /* the syscall it makes may bring a filter of syscalls */
 	bool must_step;           /* the instruction at its address is not translated */
 	bool resend_stop;         /* a SIGSTOP came while it made a syscall for us */
 	bool asked_stop;          /* interrupted by us to leave the translations */
@@ -272,6 +275,8 @@ struct inject { /* a thread borrowed */
 	bool gone; /* it ended meanwhile */
 };
 
+/* Does it have a filter of syscalls that we do not have? */
+bool ipt_sess_own_filter(const struct thr *t);
 /* The thread stands in user code, or in a syscall that the kernel is to restart. False: no place to
  * make a syscall at. */
 bool ipt_inject_begin(struct inject *in, struct thr *t);

@@ -2,8 +2,10 @@
 /* The syscalls a recording must know of: those that change mappings, and clones that want to be
  * untraced. */
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
@@ -25,6 +27,8 @@ enum nr32 {
 	NR32_PKEY_MPROTECT = 380,
 	NR32_SIGACTION = 67,
 	NR32_RT_SIGACTION = 174,
+	NR32_PRCTL = 172,
+	NR32_SECCOMP = 354,
 	NR_CLONE3 = 435,
 };
 
@@ -80,11 +84,53 @@ static void put_flags(struct thr *t, uint64_t mem, uint64_t flags)
 	ptrace(PTRACE_SETREGS, t->tid, NULL, &t->regs);
 }
 
+static bool installs_filter(const struct thr *t, uint64_t nr)
+{
+	const struct user_regs_struct *r = &t->regs;
+	uint64_t op = !t->abi32 ? r->rdi : (uint32_t)r->rbx;
+
+	if (nr == (!t->abi32 ? SYS_prctl : NR32_PRCTL))
+		return op == PR_SET_SECCOMP;
+	return nr == (!t->abi32 ? SYS_seccomp : NR32_SECCOMP) && op <= SECCOMP_SET_MODE_FILTER;
+}
+
+/* Strict mode forbids the counter too. */
+static bool forbids_tsc(const struct thr *t, uint64_t nr)
+{
+	const struct user_regs_struct *r = &t->regs;
+	uint64_t op = !t->abi32 ? r->rdi : (uint32_t)r->rbx;
+	uint64_t arg = !t->abi32 ? r->rsi : (uint32_t)r->rcx;
+
+	if (nr == (!t->abi32 ? SYS_prctl : NR32_PRCTL))
+		return (op == PR_SET_SECCOMP && arg == SECCOMP_MODE_STRICT) ||
+		       (op == PR_SET_TSC && arg == PR_TSC_SIGSEGV);
+	return nr == (!t->abi32 ? SYS_seccomp : NR32_SECCOMP) && op == SECCOMP_SET_MODE_STRICT;
+}
+
+/* From now on nothing may be asked of the kernel in the process's name, nor by code of ours. */
+static void set_filtered(struct aspace *as, bool filtered)
+{
+	as->filtered = filtered;
+	if (as->xl)
+		ipt_xl_no_syscalls(as->xl, filtered);
+}
+
 void ipt_sysc_before(struct thr *t)
 {
 	uint64_t flags, mem;
 
-	if (!is_syscall_insn(t) || !clone_flags(t, &flags, &mem))
+	if (!is_syscall_insn(t))
+		return;
+	if (installs_filter(t, t->regs.rax) && !t->proc->as->filtered) {
+		set_filtered(t->proc->as, true);
+		t->first_filter = true;
+	}
+	if (forbids_tsc(t, t->regs.rax)) {
+		t->proc->no_tsc = true;
+		if (t->proc->as->xl)
+			ipt_xl_step_syscalls(t->proc->as->xl);
+	}
+	if (!clone_flags(t, &flags, &mem))
 		return;
 	t->clone_flags = flags;
 	if (flags & CLONE_UNTRACED) {
@@ -178,6 +224,9 @@ void ipt_sysc_after(struct thr *t)
 	if (t->regs.orig_rax == (!t->abi32 ? SYS_rseq : NR32_RSEQ) ||
 	    t->regs.orig_rax == (!t->abi32 ? SYS_execve : NR32_EXECVE))
 		t->rseq_asked = false;
+	if (t->first_filter && !ipt_sess_own_filter(t))
+		set_filtered(t->proc->as, false);
+	t->first_filter = false;
 	if (is_sigaction(t))
 		ipt_trap_sigaction(t);
 	if (!t->abi32 ? changes_maps64(t) : changes_maps32(t))

@@ -93,7 +93,7 @@ const struct ipt_xl_ops ipt_xl_host_ops = {.page = page, .hole = hole};
 
 /* --- why not --- */
 
-static bool own_filter(const struct thr *t)
+bool ipt_sess_own_filter(const struct thr *t)
 {
 	long theirs = ipt_proc_status(t->tid, "Seccomp_filters");
 	long ours = ipt_proc_status(getpid(), "Seccomp_filters");
@@ -107,7 +107,7 @@ static const char *refusal(const struct thr *t)
 {
 	struct rlimit rl;
 
-	if (own_filter(t))
+	if (ipt_sess_own_filter(t))
 		return "it has a seccomp filter, under which no memory is added to it";
 	if (prlimit(t->proc->pid, RLIMIT_AS, NULL, &rl) == 0 && rl.rlim_cur != RLIM_INFINITY)
 		return "its address space is limited (RLIMIT_AS)";
@@ -207,7 +207,7 @@ const char *ipt_xl_setup(struct thr *t)
 {
 	struct ipt_xl_cfg cfg = {
 		.noretcomp = t->sess->opts->noretcomp,
-		.all_syscalls = t->sess->opts->syscalls,
+		.all_syscalls = t->sess->opts->syscalls || t->proc->no_tsc,
 	};
 	const char *why = refusal(t);
 	struct aspace *as = t->proc->as;
@@ -242,7 +242,7 @@ bool ipt_xl_map_cluster(struct thr *t, uint64_t va)
 	int err = -EEXIST;
 
 	ipt_xl_host(t->proc->as->xl, t);
-	if (!ipt_inject_begin(&in, t))
+	if (t->proc->as->filtered || !ipt_inject_begin(&in, t))
 		return false;
 	for (int tries = 0; tries < 4 && err == -EEXIST; tries++) {
 		if (ipt_xl_next_cluster(t->proc->as->xl, va, &p))
@@ -259,6 +259,12 @@ void ipt_xl_unmap(struct thr *t)
 {
 	struct inject in;
 
+	if (t->proc->as->filtered) {
+		ipt_sess_warn(t->sess,
+			      "process %d: it filters its syscalls; our memory stays in it",
+			      t->proc->pid);
+		return;
+	}
 	if (!ipt_inject_begin(&in, t))
 		return;
 	unmap_pieces(&in, t->proc->as->xl);

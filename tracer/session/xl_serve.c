@@ -14,6 +14,7 @@
 #define SPIN_TICKS 300000 /* TSC: looking on before sleeping; waking another CPU takes as long */
 #define SLEEP_NS   100000000
 #define POLL_NS    1000000 /* without futex_waitv() */
+#define QUIET_NS   200000  /* when threads make no syscalls to wake us */
 
 static void stop_it(struct thr *t)
 {
@@ -122,7 +123,8 @@ struct ipt_bells {
 	uint32_t *word[WAKE_MAX + 1];
 	uint32_t seen[WAKE_MAX + 1];
 	unsigned int n;
-	bool more; /* than can be waited for */
+	bool more;  /* than can be waited for */
+	bool quiet; /* some do not ring loud enough to wake us */
 };
 
 static void add_bell(struct ipt_bells *b, uint32_t *word)
@@ -149,13 +151,15 @@ void ipt_xl_listen(struct sess *s)
 	if (!b)
 		s->bells = b = ipt_xcalloc(1, sizeof(*b));
 	b->n = 0;
-	b->more = false;
+	b->more = b->quiet = false;
 	add_bell(b, &s->bell);
 	while (ipt_u64map_next(&s->procs, &it, &key, &v)) {
 		const struct proc *p = v;
 
-		if (p->as && p->as->xl && p->as->n_inside)
+		if (p->as && p->as->xl && p->as->n_inside) {
 			add_bell(b, ipt_xl_bell(p->as->xl));
+			b->quiet |= p->as->filtered;
+		}
 	}
 }
 
@@ -186,7 +190,7 @@ static void wait_for(const struct ipt_bells *b)
 			.val = b->seen[i], .uaddr = (uintptr_t)b->word[i], .flags = FUTEX_32};
 	}
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_nsec += b->more ? POLL_NS : SLEEP_NS;
+	ts.tv_nsec += b->quiet ? QUIET_NS : b->more ? POLL_NS : SLEEP_NS;
 	if (ts.tv_nsec >= 1000000000) {
 		ts.tv_nsec -= 1000000000;
 		ts.tv_sec++;

@@ -190,6 +190,7 @@ struct ipt_xl {
 	uint32_t epoch;
 	uint64_t slot_map[IPT_XL_SLOTS / 64];
 	unsigned int n_slots; /* in the file */
+	bool nosys;           /* threads wait without syscalls */
 	bool full;
 	bool peek;               /* only code that is known to be the same as ever */
 	uint32_t hot[HOT_QUEUE]; /* traces taken often, from converters to the owner */

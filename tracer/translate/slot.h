@@ -34,6 +34,7 @@
 #define SL_LOW      0xb0 /* address of the shared tables */
 #define SL_TIMEOUT  0xb8 /* struct timespec */
 #define SL_APP_GS   0xc8 /* the program's gs base */
+#define SL_NOSYS    0xd0 /* wait without syscalls: the program filters them */
 
 #define SL_STATE_NONE   0
 #define SL_STATE_POSTED 1

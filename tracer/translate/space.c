@@ -173,7 +173,7 @@ static void fill_syscalls(struct ipt_xl *x)
 	};
 
 	if (x->cfg.all_syscalls) {
-		memset(x->low + LOW_SYSTAB, SYSC_STEP, SYSTAB_MAX);
+		ipt_xl_step_syscalls(x);
 		return;
 	}
 	for (size_t i = 0; i < IPT_ARRAY_SIZE(stepped); i++)
@@ -319,4 +319,20 @@ void ipt_xl_slot_release(struct ipt_xl *x, int slot)
 	x->slot_map[slot / 64] &= ~(1ull << (slot % 64));
 	fallocate(x->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		  (off_t)(OFF_SLOTS + (uint64_t)slot * IPT_XL_SLOT_BYTES), IPT_XL_SLOT_BYTES);
+}
+
+void ipt_xl_no_syscalls(struct ipt_xl *x, bool none)
+{
+	x->nosys = none;
+	for (unsigned int i = 0; i < x->n_slots; i++) {
+		if (x->slot_map[i / 64] >> (i % 64) & 1)
+			__atomic_store_n(
+				(uint32_t *)(void *)(x->slots + i * IPT_XL_SLOT_BYTES + SL_NOSYS),
+				none, __ATOMIC_SEQ_CST);
+	}
+}
+
+void ipt_xl_step_syscalls(struct ipt_xl *x)
+{
+	memset(x->low + LOW_SYSTAB, SYSC_STEP, SYSTAB_MAX);
 }

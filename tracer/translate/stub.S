@@ -61,6 +61,8 @@ ipt_xl_stub_saved:
 	lock inc dword ptr [rdx]
 	cmp	dword ptr [rdx + 4], 0
 	je	2f
+	cmp	dword ptr gs:[SL_NOSYS], 0
+	jne	2f
 	mov	dword ptr [rdx + 4], 0
 	mov	rdi, rdx
 	mov	esi, 1			/* FUTEX_WAKE */
@@ -76,6 +78,8 @@ ipt_xl_stub_saved:
 4:	mov	rdx, gs:[SL_LOW]
 	test	dword ptr [rdx + LOW_ALIVE], FUTEX_OWNER_DIED_BIT
 	jnz	6f
+	cmp	dword ptr gs:[SL_NOSYS], 0
+	jne	2b
 	mov	rdi, gs:[SL_SELF]
 	lea	r10, [rdi + SL_TIMEOUT]
 	add	rdi, SL_STATE

@@ -65,6 +65,7 @@ struct ipt_xl_thread *ipt_xl_thread_new(struct ipt_xl *x, struct ipt_xl_pool *po
 	slot_put64(t, SL_LOW, x->low_va);
 	slot_put64(t, SL_TIMEOUT + 8, NANO_TIMEOUT);
 	slot_put32(t, SL_SPIN, SPIN_ROUNDS);
+	slot_put32(t, SL_NOSYS, x->nosys);
 	use_segment(t, 0);
 	return t;
 }

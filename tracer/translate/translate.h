@@ -170,6 +170,10 @@ enum ipt_xl_ask {
 enum ipt_xl_ask ipt_xl_serve(struct ipt_xl_thread *t, uint64_t *va, uint64_t *n, uint64_t tsc);
 /* Let a thread go on that asked for MAPS or STALE. As ipt_xl_serve(). */
 enum ipt_xl_ask ipt_xl_answer(struct ipt_xl_thread *t, uint64_t *va);
+/* Threads that wait make no syscalls from now on, not even to wake the tracer. */
+void ipt_xl_no_syscalls(struct ipt_xl *x, bool none);
+/* No syscall is made without a stop any more, as with cfg.all_syscalls. */
+void ipt_xl_step_syscalls(struct ipt_xl *x);
 /* The counter that requests raise, and the word that says that the tracer sleeps. */
 uint32_t *ipt_xl_bell(const struct ipt_xl *x);
 
