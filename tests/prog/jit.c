@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* jit rwx|flip|double|smc|remap|stack|reuse|threads|cross: code made at run time. */
+/* jit rwx|flip|double|smc|remap|stack|reuse|threads|cross|align: code made at run time. */
 #include "prog.h"
 
 typedef int (*fn)(void);
@@ -187,14 +187,42 @@ static int cross(void)
 	return sum * 10 + WEXITSTATUS(st);
 }
 
+#ifdef __x86_64__
+/* Blocks at odd addresses while RFLAGS.AC wants aligned data. */
+static int align(void)
+{
+	static const uint8_t src[] = {
+		0x9c, 0x81, 0x0c, 0x24, 0,    0,    4,    0,    0x9d, /* set it: pushf; orl; popf */
+		0x31, 0xc0, 0x74, 0x00,                               /* xor %eax, %eax; jz .+0 */
+		0x83, 0xc0, 0x05, 0xeb, 0x00,                         /* add $5, %eax; jmp .+0 */
+		0x83, 0xc0, 0x07, 0x75, 0x00,                         /* add $7, %eax; jnz .+0 */
+		0x9c, 0x81, 0x24, 0x24, 0xff, 0xff, 0xfb, 0xff, 0x9d, /* clear it */
+		0xc3,
+	};
+	uint8_t *p = page(7);
+	int sum = 0;
+
+	for (int i = 0; i < 9; i++) {
+		memcpy(p + 64 * i + i, src, sizeof(src));
+		sum += run(p + 64 * i + i);
+	}
+	return sum;
+}
+#else
+static int align(void)
+{
+	return 0;
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		int (*fn)(void);
-	} kinds[] = {{"rwx", rwx},     {"flip", flip},      {"double", twice},
-		     {"smc", smc},     {"remap", remap},    {"stack", on_stack},
-		     {"reuse", reuse}, {"threads", threads}, {"cross", cross}};
+	} kinds[] = {{"rwx", rwx},     {"flip", flip},      {"double", twice}, {"smc", smc},
+		     {"remap", remap}, {"stack", on_stack}, {"reuse", reuse},  {"threads", threads},
+		     {"cross", cross}, {"align", align}};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (argc > 1 && !strcmp(argv[1], kinds[i].name)) {

@@ -99,9 +99,18 @@ void ipt_xl_entry(struct build *b)
 	end_record(b, b->index | ID_TRACE, head, PT_RAX | PT_RCX, 0);
 }
 
+/* jne to the next one, which goes on: the last of them goes to the side. */
+static void chain(struct code *c, uint32_t *before)
+{
+	if (*before)
+		c->p[*before - 1] = (uint8_t)(c->n - *before);
+	ipt_emit8(c, 0x75);
+	ipt_emit8(c, 0);
+	*before = c->n;
+}
+
 /* A piece of source of 8, 4, 2 or 1 bytes against what was translated. */
-static void compare_piece(struct build *b, uint64_t va, const uint8_t *want, unsigned int n,
-			  bool flags)
+static void compare_piece(struct build *b, uint64_t va, const uint8_t *want, unsigned int n)
 {
 	struct code *c = &b->c;
 	uint64_t v = 0;
@@ -120,15 +129,24 @@ static void compare_piece(struct build *b, uint64_t va, const uint8_t *want, uns
 	end = c->n + 4;
 	ipt_assert(ipt_xl_reaches(c->va + end, va, &rel), "code memory is near its source");
 	ipt_emit32(c, (uint32_t)rel);
-	jcc(b, CC_NE, flags ? SIDE_STALE_FLAGS : SIDE_STALE, b->index, b->t->head);
-	b->sides[b->n_sides - 1].flags = PT_RAX | (flags ? PT_FLAGS : 0);
+}
+
+/* The largest aligned piece at @va of at most @left bytes: a program may set RFLAGS.AC. */
+static unsigned int piece_at(uint64_t va, unsigned int left)
+{
+	unsigned int k = 8;
+
+	while (k > left || va % k)
+		k /= 2;
+	return k;
 }
 
 void ipt_xl_check_source(struct build *b)
 {
 	const struct path *p = b->path;
 	uint8_t src[MAX_ITEMS * IPT_INSN_MAX];
-	unsigned int n = 0, at = 0;
+	unsigned int n = 0, k;
+	uint32_t before = 0;
 	bool flags = !ipt_xl_flags_dead(b->x, b->t->head);
 
 	for (unsigned int i = 0; i < p->n; i++) {
@@ -141,17 +159,16 @@ void ipt_xl_check_source(struct build *b)
 		ipt_emit_save_flags(&b->c);
 		ipt_xl_point(b, PT_RAX | PT_FLAGS, 0, 0);
 	}
-	while (at < n) {
-		unsigned int k = n - at;
-
-		if (k < 8 && n >= 8) {
-			at = n - 8;
-			k = 8;
-		}
-		k = k >= 8 ? 8 : k >= 4 ? 4 : k >= 2 ? 2 : 1;
-		compare_piece(b, b->t->head + at, src + at, k, flags);
-		at += k;
+	for (unsigned int at = 0; at < n; at += k) {
+		k = piece_at(b->t->head + at, n - at);
+		compare_piece(b, b->t->head + at, src + at, k);
+		if (at + k < n)
+			chain(&b->c, &before);
 	}
+	if (before)
+		b->c.p[before - 1] = (uint8_t)(b->c.n - before);
+	jcc(b, CC_NE, flags ? SIDE_STALE_FLAGS : SIDE_STALE, b->index, b->t->head);
+	b->sides[b->n_sides - 1].flags = PT_RAX | (flags ? PT_FLAGS : 0);
 	if (flags)
 		ipt_emit_load_flags(&b->c);
 	ipt_emit_gs_load(&b->c, RAX, SL_RAX);
