@@ -82,6 +82,13 @@ static bool x87_address(const struct decoded *d)
 	       (op[0] == 0x0f && op[1] == 0xae && (reg == 0 || reg == 4));
 }
 
+/* Branches with a 66 prefix are not the same on all CPUs, but with REX.W, which calls of
+ * __tls_get_addr() have to be long enough, it means nothing. */
+static bool short_operands(const struct decoded *d)
+{
+	return d->f.opsize16 && !(d->f.rex & 8);
+}
+
 bool ipt_xl_refused(const struct decoded *d)
 {
 	const struct ipt_insn *i = &d->f.i;
@@ -90,12 +97,12 @@ bool ipt_xl_refused(const struct decoded *d)
 		return true;
 	switch ((enum ipt_iclass)i->iclass) {
 	case IPT_IC_OTHER: break;
-	case IPT_IC_COND: return d->f.opsize16;
+	case IPT_IC_COND: return short_operands(d);
 	case IPT_IC_JMP:
 	case IPT_IC_CALL:
 	case IPT_IC_JMP_IND:
 	case IPT_IC_CALL_IND:
-	case IPT_IC_RET: return d->f.opsize16 || (d->f.rip_off && d->f.addr32);
+	case IPT_IC_RET: return short_operands(d) || (d->f.rip_off && d->f.addr32);
 	case IPT_IC_FAR_CALL: return i->sub != IPT_IS_SYSCALL;
 	case IPT_IC_FAR_RET:
 	case IPT_IC_FAR_JMP: return true;
