@@ -2,6 +2,7 @@
 /* The memory that translated threads run in: made in the program, and taken out again. */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -175,8 +176,9 @@ static int make_pieces(struct inject *in, struct ipt_xl *x)
 {
 	const struct thr *t = in->t;
 	struct ipt_xl_piece first[IPT_XL_FIRST_PIECES];
-	int64_t theirs = ipt_inject(in, SYS_memfd_create,
-				    (uint64_t[6]){empty_name(t->proc->as), MFD_CLOEXEC});
+	int64_t theirs =
+		ipt_inject(in, SYS_memfd_create,
+			   (uint64_t[6]){empty_name(t->proc->as), MFD_CLOEXEC | MFD_ALLOW_SEALING});
 	struct stat st;
 	int fd, err;
 
@@ -185,6 +187,8 @@ static int make_pieces(struct inject *in, struct ipt_xl *x)
 	fd = fetch_fd(t->proc->pid, (int)theirs);
 	if (fd < 0)
 		return fd;
+	/* A thread of the program could cut it under us. */
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
 	if (fstat(fd, &st) == 0)
 		t->proc->as->xl_inode = st.st_ino;
 	err = ipt_xl_open(x, fd, first);

@@ -176,8 +176,7 @@ uint32_t ipt_xl_new_exit(struct build *b, enum exit_kind kind, unsigned int done
 	e->n_before = (uint8_t)o.n_ways;
 	e->quiet = kind == EXIT_DIRECT && b->path->quiet && done == b->path->n && !off;
 	b->t->n_exits++;
-	__atomic_store_n(&x->n_exits, x->n_exits + 1, __ATOMIC_RELEASE);
-	return x->n_exits - 1;
+	return x->n_exits++;
 }
 
 static void put_literals(struct build *b)

@@ -94,16 +94,21 @@ static void unlink_all(struct ipt_xl *x, struct trace *t)
 
 /* --- the tables that threads look into --- */
 
+/* Its place, or a free one; NULL: the table is full (of what the program may have written there).
+ */
 static uint64_t *hash_slot(struct ipt_xl *x, uint64_t head)
 {
 	uint32_t i = (uint32_t)(head * 0x9e3779b97f4a7c15ull >> (64 - LOW_HASH_BITS));
 
-	for (;; i = (i + 1) & ((1u << LOW_HASH_BITS) - 1)) {
+	for (uint32_t n = 0; n < 1u << LOW_HASH_BITS; n++) {
 		uint64_t *s = (uint64_t *)(void *)(x->low + LOW_HASH + 16ull * i);
 
 		if (s[0] == head || !s[0])
 			return s;
+		i = (i + 1) & ((1u << LOW_HASH_BITS) - 1);
 	}
+	x->full = true;
+	return NULL;
 }
 
 static void publish(struct ipt_xl *x, const struct trace *t)
@@ -111,6 +116,8 @@ static void publish(struct ipt_xl *x, const struct trace *t)
 	uint64_t *s = hash_slot(x, t->head), va = x->clusters[t->cluster].va + t->code;
 	uint64_t *quick = (uint64_t *)(void *)(x->low + LOW_CODE) + (t->head & 0xffff);
 
+	if (!s)
+		return;
 	if (!s[0] && ++x->n_hashed > (1u << LOW_HASH_BITS) * 3 / 4)
 		x->full = true;
 	__atomic_store_n(&s[1], va, __ATOMIC_RELEASE);
@@ -185,7 +192,7 @@ static void kill_trace(struct ipt_xl *x, uint32_t index)
 		ipt_u64map_del(&x->heads, t->head);
 	unlink_all(x, t);
 	s = hash_slot(x, t->head);
-	if (s[0] == t->head)
+	if (s && s[0] == t->head)
 		__atomic_store_n(&s[1], 0, __ATOMIC_RELEASE);
 	__atomic_store_n((uint64_t *)(void *)(x->clusters[t->cluster].mem + t->imm), -NO_HEAD,
 			 __ATOMIC_RELEASE);
@@ -255,6 +262,7 @@ static bool translate(struct ipt_xl *x, uint64_t head, bool hot)
 		*chunk = ipt_xcalloc(TRACE_CHUNK, sizeof(**chunk));
 	ipt_xl_build(x, index, &path, (unsigned int)cluster);
 	__atomic_store_n(&x->n_traces, index + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&x->n_exits_whole, x->n_exits, __ATOMIC_RELEASE);
 	if (ipt_xl_find(x, head, &old))
 		kill_trace(x, old);
 	ipt_xl_add_head(x, index);

@@ -179,7 +179,7 @@ void ipt_xl_convert_raw(struct conv *c, uint32_t exit, uint64_t target)
 }
 
 /* The next record. False: it makes no sense. */
-static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp)
+static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp, const uint8_t *hold)
 {
 	const uint8_t *p = *pp;
 	struct xexit *e;
@@ -197,9 +197,11 @@ static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp)
 		c->resume_ip = 0;
 		return true;
 	}
-	if (id >= c->n_exits || c->resume_ip)
+	if (!id || id >= c->n_exits || c->resume_ip)
 		return false;
 	e = exit_at(c->x, id);
+	if (e->kind == EXIT_SYSCALL && p == hold)
+		return false;
 	if (e->kind != EXIT_DIRECT && e->kind != EXIT_SYSCALL)
 		p = target_of(c, p, &target);
 	if (!p)
@@ -212,18 +214,20 @@ static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp)
 }
 
 /* The memory that holds the records is the program's too: it may have written there. */
-void ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *end)
+const uint8_t *ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *end, bool hold)
 {
 	struct lot l;
 
 	l.n = 0;
 	c->sample = SAMPLE;
-	c->n_exits = __atomic_load_n(&c->x->n_exits, __ATOMIC_ACQUIRE);
-	while (p < end && one_record(c, &l, &p))
+	c->n_exits = __atomic_load_n(&c->x->n_exits_whole, __ATOMIC_ACQUIRE);
+	while (p < end && one_record(c, &l, &p, hold ? end : NULL))
 		;
-	if (p < end)
-		c->broken = true;
 	flush_lot(c, &l);
+	if (p == end || (hold && end - p == 4 && !c->resume_ip))
+		return p;
+	c->broken = true;
+	return end;
 }
 
 static void part_item(struct conv *c, uint64_t ip, const struct item *it, uint64_t next)

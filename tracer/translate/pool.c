@@ -40,7 +40,7 @@ static void run(struct work *w, struct ipt_ptgen *g, struct ipt_buf **out)
 	*out = &w->out;
 	w->c.g = g;
 	ipt_ptgen_batch(g, true);
-	ipt_xl_convert(&w->c, w->p, w->end);
+	ipt_xl_convert(&w->c, w->p, w->end, false);
 	ipt_ptgen_flush(g);
 	ipt_ptgen_batch(g, false);
 	*out = NULL;

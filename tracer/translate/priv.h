@@ -181,6 +181,7 @@ struct ipt_xl {
 	uint32_t n_traces;
 	struct xexit *exit_chunks[MAX_CHUNKS];
 	uint32_t n_exits;
+	uint32_t n_exits_whole; /* whose traces are made: what records may name */
 	uint64_t *push_chunks[MAX_CHUNKS];
 	uint32_t n_pushes;
 	struct ipt_u64map heads;  /* address to trace + 1 */
@@ -203,7 +204,7 @@ struct ipt_xl {
 	IPT_VEC(void *) blocks;   /* owned */
 	uint64_t head_bits[1024]; /* which addresses may be heads */
 	struct build *build;      /* owned: room for the trace being made */
-	pthread_mutex_t *alive;   /* in the tables */
+	struct robust *robust;    /* before `low` (space.c) */
 };
 
 /* Counters and marks that converters and the owner touch without order: a lost update does no harm.
@@ -477,18 +478,20 @@ struct ipt_xl_thread {
 	unsigned int segment; /* being filled */
 	uint64_t from;        /* records from this address on have not been handed to conversion */
 	uint64_t asks;
-	bool inside;    /* runs in the cache */
-	bool broken;    /* its stream has a break that ends with the answer */
-	struct conv c;  /* what is converted here and now */
-	uint64_t insns; /* handed out */
+	uint64_t app_gs; /* the program's gs base */
+	bool inside;     /* runs in the cache */
+	bool broken;     /* its stream has a break that ends with the answer */
+	struct conv c;   /* what is converted here and now */
+	uint64_t insns;  /* handed out */
 	/* Under the pool's lock. */
 	unsigned int busy[IPT_XL_SEGMENTS]; /* work not done on each segment */
 	unsigned int queued;
 	struct work *works, **works_tail; /* not handed out yet, in order */
 };
 
-/* Convert records [p, end). */
-void ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *end);
+/* Convert records [p, end). With @hold a syscall at the end, which may not have been made yet, is
+ * left: where what is left begins. */
+const uint8_t *ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *end, bool hold);
 /* The first @items instructions of trace @index ran; nothing else of it. */
 void ipt_xl_convert_part(struct conv *c, uint32_t index, unsigned int items);
 /* As if the record of @exit (direct) stood there. */

@@ -33,7 +33,6 @@
 #define SL_BELL     0xa8 /* address of the bell */
 #define SL_LOW      0xb0 /* address of the shared tables */
 #define SL_TIMEOUT  0xb8 /* struct timespec */
-#define SL_APP_GS   0xc8 /* the program's gs base */
 #define SL_NOSYS    0xd0 /* wait without syscalls: the program filters them */
 
 #define SL_STATE_NONE   0

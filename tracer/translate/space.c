@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -78,6 +79,52 @@ static void free_pages(struct ipt_xl *x)
 	ipt_u64map_fini(&x->pages);
 }
 
+/*
+ * The kernel sets a bit in a futex word when the thread that holds it dies, however it dies, for
+ * each word that the thread's robust list names (get_robust_list(2)). The list itself lies in
+ * memory that the program does not see: a page of ours before each mapping of the tables.
+ */
+struct robust {
+	struct robust_list link; /* first: the kernel's */
+	struct robust *prev;
+};
+
+#define ROBUST_PAGE 4096
+
+static __thread struct robust_list_head robust_head;
+
+static void hold_alive(struct ipt_xl *x)
+{
+	struct robust_list_head *head = &robust_head;
+	struct robust *r = x->robust;
+
+	if (!head->list.next) {
+		head->list.next = &head->list;
+		head->futex_offset = ROBUST_PAGE + LOW_ALIVE;
+		syscall(SYS_set_robust_list, head, sizeof(*head));
+	}
+	__atomic_store_n((uint32_t *)(void *)(x->low + LOW_ALIVE), (uint32_t)syscall(SYS_gettid),
+			 __ATOMIC_RELEASE);
+	r->link.next = head->list.next;
+	if (r->link.next != &head->list)
+		((struct robust *)(void *)r->link.next)->prev = r;
+	r->prev = NULL;
+	__atomic_store_n(&head->list.next, &r->link, __ATOMIC_RELEASE);
+}
+
+static void let_alive_go(struct ipt_xl *x)
+{
+	struct robust_list_head *head = &robust_head;
+	struct robust *r = x->robust;
+
+	if (!r->link.next)
+		return;
+	__atomic_store_n(r->prev ? &r->prev->link.next : &head->list.next, r->link.next,
+			 __ATOMIC_RELEASE);
+	if (r->link.next != &head->list)
+		((struct robust *)(void *)r->link.next)->prev = r->prev;
+}
+
 void ipt_xl_put(struct ipt_xl *x)
 {
 	if (!x || --x->refs)
@@ -97,12 +144,10 @@ void ipt_xl_put(struct ipt_xl *x)
 		ipt_vec_fini(&x->clusters[i].traces);
 		munmap(x->clusters[i].mem, IPT_XL_CLUSTER_BYTES);
 	}
-	if (x->alive) {
-		pthread_mutex_unlock(x->alive);
-		pthread_mutex_destroy(x->alive);
+	if (x->low) {
+		let_alive_go(x);
+		munmap(x->robust, ROBUST_PAGE + LOW_SIZE);
 	}
-	if (x->low)
-		munmap(x->low, LOW_SIZE);
 	if (x->slots)
 		munmap(x->slots, SLOTS_BYTES);
 	if (x->fd >= 0)
@@ -202,19 +247,23 @@ static void fill_tables(struct ipt_xl *x)
 	fill_syscalls(x);
 }
 
-/* The kernel sets a bit in the mutex's first word when the thread that holds it dies, however it
- * dies. */
-static void hold_alive(struct ipt_xl *x)
+/* The tables, behind a page of our own. */
+static bool map_low(struct ipt_xl *x)
 {
-	pthread_mutexattr_t a;
+	uint8_t *p = mmap(NULL, ROBUST_PAGE + LOW_SIZE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	pthread_mutexattr_init(&a);
-	pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST);
-	pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
-	x->alive = (pthread_mutex_t *)(void *)(x->low + LOW_ALIVE);
-	pthread_mutex_init(x->alive, &a);
-	pthread_mutex_lock(x->alive);
-	pthread_mutexattr_destroy(&a);
+	if (p == MAP_FAILED)
+		return false;
+	x->robust = (struct robust *)(void *)p;
+	if (mmap(p + ROBUST_PAGE, LOW_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, x->fd,
+		 0) == MAP_FAILED) {
+		munmap(p, ROBUST_PAGE + LOW_SIZE);
+		x->robust = NULL;
+		return false;
+	}
+	x->low = p + ROBUST_PAGE;
+	return true;
 }
 
 int ipt_xl_open(struct ipt_xl *x, int fd, struct ipt_xl_piece first[IPT_XL_FIRST_PIECES])
@@ -222,11 +271,10 @@ int ipt_xl_open(struct ipt_xl *x, int fd, struct ipt_xl_piece first[IPT_XL_FIRST
 	x->fd = fd;
 	if (ftruncate(fd, OFF_SLOTS) < 0)
 		return -errno;
-	x->low = map_file(x, 0, LOW_SIZE);
 	x->slots = map_file(x, OFF_SLOTS, SLOTS_BYTES);
 	x->low_va = x->ops->hole(x->host, 0x10000, LOW_LIMIT, LOW_SIZE);
 	x->slots_va = x->ops->hole(x->host, LOW_LIMIT, 1ull << 46, SLOTS_BYTES + CODE_BYTES);
-	if (!x->low || !x->slots || !x->low_va || !x->slots_va)
+	if (!map_low(x) || !x->slots || !x->low_va || !x->slots_va)
 		return -ENOMEM;
 	x->store_va = x->slots_va + SLOTS_BYTES;
 	fill_tables(x);

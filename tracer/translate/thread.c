@@ -140,15 +140,15 @@ uint64_t ipt_xl_thread_asks(const struct ipt_xl_thread *t)
 }
 
 /* Convert here and now what is recorded up to @ptr. Leaves the generator collecting. */
-static void convert_here(struct ipt_xl_thread *t, uint64_t ptr, uint64_t tsc)
+static void convert_here(struct ipt_xl_thread *t, uint64_t ptr, uint64_t tsc, bool hold)
 {
 	ipt_xl_wait_idle(t);
 	hand_out(t);
 	ipt_ptgen_batch(t->c.g, true);
 	if (ptr > t->from)
-		ipt_xl_convert(&t->c, at(t, t->from), at(t, ptr));
+		t->from += (uint64_t)(ipt_xl_convert(&t->c, at(t, t->from), at(t, ptr), hold) -
+				      at(t, t->from));
 	t->c.tsc = ipt_max_u64(t->c.tsc, tsc);
-	t->from = ptr;
 	tell_broken(t);
 }
 
@@ -157,7 +157,8 @@ void ipt_xl_collect(struct ipt_xl_thread *t, bool all, uint64_t tsc)
 	hand_out(t);
 	if (!all)
 		return;
-	convert_here(t, pointer(t), tsc);
+	/* A thread that runs may stand right before the syscall that it has recorded. */
+	convert_here(t, pointer(t), tsc, true);
 	ipt_ptgen_batch(t->c.g, false);
 }
 
@@ -174,7 +175,7 @@ bool ipt_xl_thread_enter(struct ipt_xl_thread *t, struct user_regs_struct *regs,
 	use_segment(t, t->segment);
 	t->c.resume_ip = 0;
 	slot_put32(t, SL_STATE, SL_STATE_NONE);
-	slot_put64(t, SL_APP_GS, regs->gs_base);
+	t->app_gs = regs->gs_base;
 	regs->rip = va;
 	regs->gs_base = t->ctl_va;
 	t->inside = true;
@@ -192,7 +193,7 @@ static void settle(struct ipt_xl_thread *t, const struct place *p, uint64_t ptr)
 	case PLACE_TAKE: ipt_xl_convert_exit(&t->c, p->exit); break;
 	case PLACE_RAW:
 		memcpy(&exit, at(t, ptr), sizeof(exit));
-		if (exit < t->x->n_exits)
+		if (exit && exit < t->x->n_exits)
 			ipt_xl_convert_raw(&t->c, exit, p->ip);
 		break;
 	}
@@ -205,9 +206,9 @@ bool ipt_xl_thread_leave(struct ipt_xl_thread *t, struct user_regs_struct *regs,
 	struct place p = ipt_xl_where(t, regs);
 
 	t->inside = t->broken = false;
-	if (p.undo)
+	if (p.undo && ptr > t->from)
 		ptr -= 4;
-	convert_here(t, ptr, tsc);
+	convert_here(t, ptr, tsc, false);
 	settle(t, &p, ptr);
 	ipt_ptgen_batch(t->c.g, false);
 	slot_put32(t, SL_STATE, SL_STATE_NONE);
@@ -221,14 +222,15 @@ bool ipt_xl_thread_leave(struct ipt_xl_thread *t, struct user_regs_struct *regs,
 	}
 	if (stub)
 		regs->orig_rax = (uint64_t)-1;
-	regs->gs_base = slot_u64(t, SL_APP_GS);
+	regs->gs_base = t->app_gs;
 	return p.kind != PLACE_UNKNOWN;
 }
 
 void ipt_xl_thread_gone(struct ipt_xl_thread *t, uint64_t tsc)
 {
 	t->inside = false;
-	ipt_xl_collect(t, true, tsc);
+	convert_here(t, pointer(t), tsc, false);
+	ipt_ptgen_batch(t->c.g, false);
 }
 
 bool ipt_xl_break(struct ipt_xl_thread *t, uint64_t tsc)
@@ -292,7 +294,7 @@ static uint64_t after_full(const struct ipt_xl_thread *t)
 	uint32_t id = slot_u32(t, SL_ID);
 	const struct xexit *e;
 
-	if ((id & ~ID_TRACE) >= (id & ID_TRACE ? t->x->n_traces : t->x->n_exits))
+	if (!id || (id & ~ID_TRACE) >= (id & ID_TRACE ? t->x->n_traces : t->x->n_exits))
 		return 0;
 	if (id & ID_TRACE)
 		return ipt_xl_body_va(t->x, trace_at(t->x, id & ~ID_TRACE));
@@ -316,7 +318,7 @@ static enum ipt_xl_ask full(struct ipt_xl_thread *t, uint64_t tsc)
 	if (ptr > t->from) {
 		/* It may meet newer code, of which it is told in order. */
 		if (t->c.epoch != t->x->epoch) {
-			convert_here(t, ptr, tsc);
+			convert_here(t, ptr, tsc, false);
 			if (t->c.epoch != t->x->epoch)
 				ipt_xl_begin_epoch(&t->c, slot_u64(t, SL_TARGET), t->x->epoch);
 			ipt_ptgen_batch(t->c.g, false);
