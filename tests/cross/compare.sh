@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# compare.sh NAME [-e] PROGRAM ARG...: record the program single-stepped, and hold against it: each
-# thread's decode is the list of stepped instructions; output and exit status are those of the
-# untraced program; the trace is complete. -e: the program ends by a signal in the untraced run too.
+# compare.sh NAME PROGRAM ARG...: record the program, and hold against it: each thread's decode is the
+# list of instructions that the engine says were executed; output and exit status are those of the
+# untraced program; the trace is complete. IPT_ENGINE: the engine, step when not set.
 set -u
+engine=${IPT_ENGINE:-step}
 name=$1
 shift
 top=$(mktemp -d "${TMPDIR:-/tmp}/iptcross.XXXXXX") || exit 99
@@ -23,7 +24,7 @@ exec 3>&- 4>&-
 plain=$?
 [ $plain -eq 77 ] && echo "the program cannot run here" && exit 77
 rm -rf ./*
-"$IPTRACE" --engine=step --step-log="$top/log" -f -o "$top/dir" -- "$@" \
+"$IPTRACE" --engine=$engine --step-log="$top/log" -f -o "$top/dir" -- "$@" \
 	>"$top/out.traced" 2>"$top/err.traced" </dev/null
 traced=$?
 grep -v '^iptrace: ' "$top/err.traced" >"$top/err.program"
@@ -59,15 +60,15 @@ for log in "$top"/log.*; do
 	"$IPTRACE" insn --format=ip --tid "$sel" "$top/dir" >"$top/dec" 2>"$top/dec.err" ||
 		fail "insn: $(head -3 "$top/dec.err")"
 	if ! cmp -s "$log" "$top/dec"; then
-		fail "thread $id: decode differs from the step log: $(cmp "$log" "$top/dec" 2>&1)" \
-			"($(wc -l <"$log") stepped, $(wc -l <"$top/dec") decoded)"
+		fail "thread $id: decode differs from the engine's log: $(cmp "$log" "$top/dec" 2>&1)" \
+			"($(wc -l <"$log") executed, $(wc -l <"$top/dec") decoded)"
 		diff "$log" "$top/dec" | head -8
 		[ -n "${IPT_KEEP:-}" ] && cp -r "$top" "$IPT_KEEP"
 	fi
 	threads=$((threads + 1))
 	insns=$((insns + $(wc -l <"$log")))
 done
-[ $insns -gt 0 ] || fail "nothing was stepped"
+[ $insns -gt 0 ] || fail "nothing was executed"
 [ $threads -ge "${IPT_THREADS:-1}" ] || fail "$threads threads, not ${IPT_THREADS:-1}"
 [ $bad = 0 ] && echo "$name: $threads threads, $insns instructions, status $traced"
 exit $bad
