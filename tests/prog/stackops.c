@@ -105,7 +105,7 @@ static void through(void)
 										"11: lea "
 										"14f(%%rip), "
 										"%%rax; push "
-										"%%rax; add $1, "
+										"%%rax; addq $1, "
 										"(%%rsp); ret; "
 										"ud2\n14: .byte "
 										"0x0f\n nop\n"
