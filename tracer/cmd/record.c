@@ -31,7 +31,7 @@ static const struct ipt_opt common[] = {
 	 "record numbers, arguments and results of system calls", NULL, 0, 0},
 	{0, "zstd", NULL, IPT_OPT_FLAG, OFF(zstd), "compress the PT files", NULL, 0, 0},
 	{0, "step-log", "FILE", IPT_OPT_STRING, OFF(step_log),
-	 "debugging aid: write each address as stepped", NULL, 0, 0},
+	 "debugging aid: write each address as executed", NULL, 0, 0},
 	{'q', "quiet", NULL, IPT_OPT_FLAG, OFF(quiet), "no summary, only errors", NULL, 0, 0},
 	{'v', "verbose", NULL, IPT_OPT_COUNT, OFF(verbose), "say more; repeatable", NULL, 0, 0},
 	{0, "kill-on-exit", NULL, IPT_OPT_FLAG, OFF(kill_on_exit),
