@@ -44,7 +44,6 @@ refuse 2 "not supported yet" -a true
 refuse 2 "not supported yet" --only=main true
 refuse 2 "not supported yet" --exclude=main true
 refuse 2 "not supported yet" --config=cyc true
-refuse 125 "not built yet" --engine=translate true
 refuse 125 "engine perf" --engine=perf true
 refuse 125 "engine helper" --engine=helper true
 refuse 125 "no trace in the current folder" info
