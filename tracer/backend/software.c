@@ -60,9 +60,9 @@ uint64_t ipt_software_stepped(const struct ipt_bthread *t)
 	return ipt_engine_step.insns(t->e);
 }
 
-static struct ipt_bthread *step_thread_new(const struct ipt_backend_cfg *cfg,
-					   const struct ipt_remote_ops *remote, void *host,
-					   struct ipt_wthread *out)
+static struct ipt_bthread *software_thread_new(const struct ipt_backend_cfg *cfg,
+					       const struct ipt_remote_ops *remote, void *host,
+					       struct ipt_wthread *out)
 {
 	struct ipt_bthread *t = ipt_xcalloc(1, sizeof(*t));
 
@@ -71,7 +71,7 @@ static struct ipt_bthread *step_thread_new(const struct ipt_backend_cfg *cfg,
 	return t;
 }
 
-static void step_thread_free(struct ipt_bthread *t)
+static void software_thread_free(struct ipt_bthread *t)
 {
 	if (!t)
 		return;
@@ -86,18 +86,18 @@ static int step_probe(char *why, size_t n)
 	return 0;
 }
 
-static void step_stopped(struct ipt_bthread *t, const struct ipt_stop *stop)
+static void software_stopped(struct ipt_bthread *t, const struct ipt_stop *stop)
 {
 	ipt_engine_step.stopped(t->e, stop);
 }
 
-static enum ipt_resume step_resume(struct ipt_bthread *t, uint64_t tsc)
+static enum ipt_resume software_resume(struct ipt_bthread *t, uint64_t tsc)
 {
 	return ipt_engine_step.resume(t->e, tsc) == IPT_HOW_STEP ? IPT_RESUME_STEP
 								 : IPT_RESUME_SYSCALL;
 }
 
-static bool step_code_break(struct ipt_bthread *t, uint64_t tsc)
+static bool software_code_break(struct ipt_bthread *t, uint64_t tsc)
 {
 	if (t->xt && ipt_xl_thread_inside(t->xt))
 		return ipt_xl_break(t->xt, tsc);
@@ -105,17 +105,17 @@ static bool step_code_break(struct ipt_bthread *t, uint64_t tsc)
 	return true;
 }
 
-static bool step_own_trap(const struct ipt_bthread *t)
+static bool software_own_trap(const struct ipt_bthread *t)
 {
 	return ipt_engine_step.own_trap(t->e);
 }
 
-static bool step_stale(const struct ipt_bthread *t)
+static bool software_stale(const struct ipt_bthread *t)
 {
 	return ipt_engine_step.stale(t->e);
 }
 
-static uint64_t step_insns(const struct ipt_bthread *t)
+static uint64_t software_insns(const struct ipt_bthread *t)
 {
 	return count(t);
 }
@@ -126,33 +126,23 @@ static int translate_probe(char *why, size_t n)
 	return 0;
 }
 
+/* Both step; one runs threads translated in between. */
+#define SOFTWARE_OPS                                                                               \
+	.slowed = true, .thread_new = software_thread_new, .thread_free = software_thread_free,    \
+	.stopped = software_stopped, .resume = software_resume, .code_break = software_code_break, \
+	.own_trap = software_own_trap, .stale = software_stale, .insns = software_insns
+
 const struct ipt_backend_ops ipt_backend_translate = {
 	.name = "translate",
 	.about = "translates the program's code as it runs: complete, a few times slower",
-	.slowed = true,
 	.translates = true,
 	.probe = translate_probe,
-	.thread_new = step_thread_new,
-	.thread_free = step_thread_free,
-	.stopped = step_stopped,
-	.resume = step_resume,
-	.code_break = step_code_break,
-	.own_trap = step_own_trap,
-	.stale = step_stale,
-	.insns = step_insns,
+	SOFTWARE_OPS,
 };
 
 const struct ipt_backend_ops ipt_backend_step = {
 	.name = "step",
 	.about = "single-steps every thread: exact, 10^4 to 10^5 instructions a second",
-	.slowed = true,
 	.probe = step_probe,
-	.thread_new = step_thread_new,
-	.thread_free = step_thread_free,
-	.stopped = step_stopped,
-	.resume = step_resume,
-	.code_break = step_code_break,
-	.own_trap = step_own_trap,
-	.stale = step_stale,
-	.insns = step_insns,
+	SOFTWARE_OPS,
 };

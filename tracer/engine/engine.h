@@ -60,6 +60,15 @@ bool ipt_ptgen_enabled(const struct ipt_ptgen *g);
 uint64_t ipt_ptgen_pos(const struct ipt_ptgen *g);
 
 /*
+ * Does the way from the branch at @ip come to it again without a packet? How often it went round
+ * could not be told from the packets, so such a branch gets a pair of its own, as an interrupt
+ * gives it. Only backward branches are asked: every cycle has one. @read gives the instruction at
+ * an address; false: there is none.
+ */
+bool ipt_quiet_cycle(const struct ipt_insn *branch, uint64_t ip,
+		     bool (*read)(void *arg, uint64_t ip, struct ipt_insn *insn), void *arg);
+
+/*
  * In bulk, for who knows the outcomes of whole stretches; only while enabled. A PSB+ comes where
  * the caller lets it: at ipt_ptgen_psb and at the beginning of ways.
  */

@@ -18,7 +18,6 @@
 #define FLAG_TF           0x100ull
 #define FLAG_RF           0x10000ull
 #define VSYSCALL_PAGE     0xffffffffff600000ull
-#define QUIET_MAX         1024
 #define USER64_CS         0x33
 #define KERNEL_RESTART_LO (-516) /* -ERESTART_RESTARTBLOCK */
 #define KERNEL_RESTART_HI (-512) /* -ERESTARTSYS */
@@ -115,27 +114,11 @@ static void end_async(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
 		ipt_ptgen_async(t->g, ip, tsc);
 }
 
-/*
- * Does the way from the branch at @ip come to it again without a packet? How often it went round
- * could not be told from the packets, so such a branch gets a pair of its own, as an interrupt
- * gives it. Only backward branches are asked: every cycle has one.
- */
-static bool quiet_cycle(struct ipt_ethread *t, const struct ipt_insn *branch, uint64_t ip)
+static bool read_insn(void *arg, uint64_t ip, struct ipt_insn *insn)
 {
-	struct ipt_insn i = *branch;
-	uint64_t at = ip;
+	struct ipt_ethread *t = arg;
 
-	if ((i.iclass != IPT_IC_JMP && i.iclass != IPT_IC_CALL) || i.target > ip)
-		return false;
-	for (int n = 0; n < QUIET_MAX; n++) {
-		at = i.iclass == IPT_IC_OTHER ? at + i.len : i.target;
-		if (at == ip)
-			return true;
-		if (decode_at(t, &i, at, ipt_step_mode(&t->regs)) ||
-		    (i.iclass != IPT_IC_OTHER && i.iclass != IPT_IC_JMP && i.iclass != IPT_IC_CALL))
-			return false;
-	}
-	return false;
+	return decode_at(t, insn, ip, ipt_step_mode(&t->regs)) == 0;
 }
 
 static void interrupt_at(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
@@ -147,7 +130,7 @@ static void interrupt_at(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
 static void emit(struct ipt_ethread *t, const struct ipt_insn *insn, uint64_t ip, uint64_t next,
 		 enum ipt_xmode next_mode, uint64_t tsc)
 {
-	bool quiet = quiet_cycle(t, insn, ip);
+	bool quiet = ipt_quiet_cycle(insn, ip, read_insn, t);
 
 	if (quiet)
 		interrupt_at(t, ip, tsc);

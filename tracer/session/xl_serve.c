@@ -65,13 +65,13 @@ static bool serve(struct thr *t)
 {
 	struct aspace *as = t->proc->as;
 	enum ipt_xl_ask ask;
-	uint64_t va, n;
+	uint64_t va;
 
 	if (!t->xt || !ipt_xl_thread_inside(t->xt) || t->asked_stop)
 		return false;
 	ipt_xl_host(as->xl, t);
 	ipt_u64map_fini(&as->fresh);
-	ask = ipt_xl_serve(t->xt, &va, &n, ipt_sess_tsc());
+	ask = ipt_xl_serve(t->xt, &va, ipt_sess_tsc());
 	if (ask == IPT_XL_ASK_NONE || ask == IPT_XL_ASK_WAIT)
 		return false;
 	note_ask(t->sess);

@@ -23,17 +23,22 @@ uint64_t ipt_xl_body_va(const struct ipt_xl *x, const struct trace *t)
 	return x->clusters[t->cluster].va + t->body;
 }
 
-bool ipt_xl_is_head(const struct ipt_xl *x, uint64_t va)
+/* Most addresses asked for are no heads: their bit says so. */
+static void *head_of(const struct ipt_xl *x, uint64_t va)
 {
-	return x->head_bits[head_bit(va) / 64] >> head_bit(va) % 64 & 1 &&
-	       ipt_u64map_get(&x->heads, va);
+	if (!(x->head_bits[head_bit(va) / 64] >> head_bit(va) % 64 & 1))
+		return NULL;
+	return ipt_u64map_get(&x->heads, va);
 }
 
-struct trace *ipt_xl_find(struct ipt_xl *x, uint64_t head, uint32_t *index)
+bool ipt_xl_is_head(const struct ipt_xl *x, uint64_t va)
 {
-	void *v = x->head_bits[head_bit(head) / 64] >> head_bit(head) % 64 & 1
-			  ? ipt_u64map_get(&x->heads, head)
-			  : NULL;
+	return head_of(x, va);
+}
+
+struct trace *ipt_xl_find(const struct ipt_xl *x, uint64_t head, uint32_t *index)
+{
+	void *v = head_of(x, head);
 
 	if (!v)
 		return NULL;
@@ -371,11 +376,6 @@ struct trace *ipt_xl_trace_of(const struct ipt_xl *x, uint64_t va, uint32_t *ind
 uint32_t ipt_xl_bump(struct ipt_xl *x)
 {
 	return ++x->epoch;
-}
-
-uint32_t ipt_xl_epoch(const struct ipt_xl *x)
-{
-	return x->epoch;
 }
 
 bool ipt_xl_full(const struct ipt_xl *x)

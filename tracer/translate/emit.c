@@ -13,6 +13,13 @@ static void gs_op(struct code *c, uint8_t op, unsigned int reg, uint32_t off)
 	c->n += 9;
 }
 
+void ipt_emit_load_top(struct code *c)
+{
+	static const uint8_t load[] = {0x48, 0x8b, 0x0c, 0x24};
+
+	ipt_emit(c, load, sizeof(load));
+}
+
 void ipt_emit_gs_load(struct code *c, unsigned int reg, uint32_t off)
 {
 	gs_op(c, 0x8b, reg, off);

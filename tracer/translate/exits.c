@@ -49,7 +49,7 @@ static void check_limit_quietly(struct build *b, uint32_t id, uint64_t target, u
 	ipt_emit_save_flags(c);
 	ipt_xl_point(b, flags | PT_RCX | PT_FLAGS, 0, aux);
 	cmp_limit(c, RCX);
-	jcc(b, CC_AE, SIDE_FULL_FLAGS, id, target);
+	jcc(b, CC_AE, SIDE_FULL, id, target);
 	s = &b->sides[b->n_sides - 1];
 	s->flags = (uint16_t)(flags | PT_RCX | PT_FLAGS);
 	ipt_emit_load_flags(c);
@@ -167,7 +167,7 @@ void ipt_xl_check_source(struct build *b)
 	}
 	if (before)
 		b->c.p[before - 1] = (uint8_t)(b->c.n - before);
-	jcc(b, CC_NE, flags ? SIDE_STALE_FLAGS : SIDE_STALE, b->index, b->t->head);
+	jcc(b, CC_NE, SIDE_STALE, b->index, b->t->head);
 	b->sides[b->n_sides - 1].flags = PT_RAX | (flags ? PT_FLAGS : 0);
 	if (flags)
 		ipt_emit_load_flags(&b->c);
@@ -217,7 +217,7 @@ void ipt_xl_jump_on(struct build *b, uint32_t id)
 
 /*
  * The common way out, forward: nothing is looked at, so that all of them are the same bytes. The
- * places in it are those of plain_places[].
+ * places in it are told by ipt_xl_plain_flags().
  */
 static const uint8_t plain[] = {
 	0x65, 0x48, 0x89, 0x04, 0x25, SL_RAX, 0, 0, 0, /* mov gs:[SL_RAX], rax */
@@ -319,7 +319,6 @@ void ipt_xl_go_indirect(struct build *b, uint32_t id)
 void ipt_xl_exit_indirect(struct build *b, const struct path_item *it, enum exit_kind kind,
 			  bool off)
 {
-	static const uint8_t load[] = {0x48, 0x8b, 0x0c, 0x24}; /* mov rcx, [rsp] */
 	struct code *c = &b->c;
 	uint32_t id = ipt_xl_new_exit(b, kind, b->item + 1u, 0, off);
 	uint64_t ret = it->ip + it->f.i.len;
@@ -328,7 +327,7 @@ void ipt_xl_exit_indirect(struct build *b, const struct path_item *it, enum exit
 	ipt_emit_gs_store(c, RAX, SL_RAX);
 	ipt_xl_point(b, PT_RCX | PT_RAX, 0, 0);
 	if (kind == EXIT_RET) {
-		ipt_emit(c, load, sizeof(load));
+		ipt_emit_load_top(c);
 		ipt_xl_raise_rsp(b, ipt_xl_ret_bytes(it));
 		ipt_xl_point(b, PT_RCX | PT_RAX | PT_POPPED, 0, ipt_xl_ret_bytes(it));
 	} else {
@@ -344,7 +343,6 @@ void ipt_xl_exit_indirect(struct build *b, const struct path_item *it, enum exit
 
 static void side_ret(struct build *b, const struct side *s)
 {
-	static const uint8_t load[] = {0x48, 0x8b, 0x0c, 0x24};
 	struct code *c = &b->c;
 
 	ipt_xl_point(b, s->flags, 0, 0);
@@ -353,7 +351,7 @@ static void side_ret(struct build *b, const struct side *s)
 		ipt_emit_gs_store(c, RAX, SL_RAX);
 	}
 	ipt_xl_point(b, PT_RCX | PT_RAX, 0, 0);
-	ipt_emit(c, load, sizeof(load));
+	ipt_emit_load_top(c);
 	ipt_xl_raise_rsp(b, s->pop);
 	ipt_xl_point(b, PT_RCX | PT_RAX | PT_POPPED, 0, s->pop);
 	ipt_xl_go_indirect(b, s->id);
@@ -390,10 +388,8 @@ static void side(struct build *b, const struct side *s)
 		ipt_xl_exit_indirect(
 			b, s->it, s->it->event == EV_CALL_IND ? EXIT_CALL_IND : EXIT_JMP_IND, true);
 		break;
-	case SIDE_FULL:
-	case SIDE_FULL_FLAGS: side_full(b, s); break;
+	case SIDE_FULL: side_full(b, s); break;
 	case SIDE_STALE:
-	case SIDE_STALE_FLAGS:
 		put_back(b, s, 0, 0);
 		ipt_xl_request(b, STUB_STALE, s->target, s->id);
 		break;

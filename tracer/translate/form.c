@@ -17,36 +17,13 @@ struct calls {
 	unsigned int n;
 };
 
-#define QUIET_MAX 64
-
-/*
- * Does the way from the backward branch @it come to it again without a packet? How often it went
- * round could not be told from the packets: such a branch ends its trace and gets a pair of its
- * own.
- */
-static bool quiet_cycle(struct ipt_xl *x, const struct path_item *it)
+static bool read_insn(void *arg, uint64_t ip, struct ipt_insn *insn)
 {
-	uint64_t at = it->f.i.target;
+	const struct decoded *d = ipt_xl_decode(arg, ip);
 
-	if (at > it->ip)
-		return false;
-	for (int n = 0; n < QUIET_MAX; n++) {
-		const struct decoded *d;
-
-		if (at == it->ip)
-			return true;
-		d = ipt_xl_decode(x, at);
-		if (!d)
-			return false;
-		switch (d->f.i.iclass) {
-		case IPT_IC_OTHER:
-		case IPT_IC_PTWRITE: at += d->f.i.len; break;
-		case IPT_IC_JMP:
-		case IPT_IC_CALL: at = d->f.i.target; break;
-		default: return false;
-		}
-	}
-	return true; /* rather one pair too many */
+	if (d)
+		*insn = d->f.i;
+	return d;
 }
 
 struct former {
@@ -79,12 +56,11 @@ static const struct xexit *likeliest(const struct ipt_xl *x, const struct trace 
 /* The path has come to @ip: does it go on along a trace from there? */
 static void board(struct former *f, uint64_t ip)
 {
-	void *v = ipt_u64map_get(&f->x->heads, ip);
+	uint32_t index;
 
-	f->along = NULL;
-	if (!v)
+	f->along = ipt_xl_find(f->x, ip, &index);
+	if (!f->along)
 		return;
-	f->along = trace_at(f->x, (uint32_t)(uintptr_t)v - 1);
 	f->at = 0;
 	f->choice = likeliest(f->x, f->along);
 	if (!f->choice)
@@ -212,9 +188,11 @@ static bool follow(struct former *f, struct path_item *it, uint64_t *ip)
 	case IPT_IC_COND: return conditional(f, it, ip);
 	case IPT_IC_JMP:
 		*ip = it->f.i.target;
-		p->quiet = quiet_cycle(f->x, it);
+		p->quiet = ipt_quiet_cycle(&it->f.i, it->ip, read_insn, f->x);
 		return !p->quiet;
-	case IPT_IC_CALL: p->quiet = quiet_cycle(f->x, it); return call(f, it, ip) && !p->quiet;
+	case IPT_IC_CALL:
+		p->quiet = ipt_quiet_cycle(&it->f.i, it->ip, read_insn, f->x);
+		return call(f, it, ip) && !p->quiet;
 	case IPT_IC_RET: return ret(f, it, ip);
 	case IPT_IC_JMP_IND: return jump_indirect(f, it, ip);
 	case IPT_IC_CALL_IND: return call_indirect(f, it, ip);

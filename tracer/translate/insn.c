@@ -228,26 +228,41 @@ static void compare_return(struct build *b, const struct path_item *it)
 	side_of_ret(b, it, c->n - 4, 0);
 }
 
-/* The same without touching flags. */
-static void compare_return_quietly(struct build *b, const struct path_item *it)
+/* The same of any target in rcx without touching flags: rcx and rax are put aside before. Where the
+ * jump to the side is. */
+static uint32_t jump_unless(struct build *b, uint64_t target)
 {
-	static const uint8_t load[] = {0x48, 0x8b, 0x0c, 0x24}; /* mov rcx, [rsp] */
 	struct code *c = &b->c;
 
-	ipt_emit_gs_store(c, RCX, SL_RCX);
-	ipt_emit_gs_store(c, RAX, SL_RAX);
-	ipt_xl_point(b, PT_RCX | PT_RAX, 0, 0);
-	ipt_emit(c, load, sizeof(load));
-	ipt_emit_imm64(c, RAX, -it->other);
+	ipt_emit_imm64(c, RAX, -target);
 	ipt_emit_lea_sum(c, RCX, RAX);
 	ipt_emit8(c, 0xe3); /* jrcxz over the jump */
 	ipt_emit8(c, 0x05);
 	ipt_emit8(c, 0xe9);
 	ipt_emit32(c, 0);
-	side_of_ret(b, it, c->n - 4, PT_RCX | PT_RAX);
-	ipt_emit_gs_load(c, RCX, SL_RCX);
-	ipt_emit_gs_load(c, RAX, SL_RAX);
+	return c->n - 4;
+}
+
+static void put_pair_aside(struct build *b)
+{
+	ipt_emit_gs_store(&b->c, RCX, SL_RCX);
+	ipt_emit_gs_store(&b->c, RAX, SL_RAX);
+	ipt_xl_point(b, PT_RCX | PT_RAX, 0, 0);
+}
+
+static void put_pair_back(struct build *b)
+{
+	ipt_emit_gs_load(&b->c, RCX, SL_RCX);
+	ipt_emit_gs_load(&b->c, RAX, SL_RAX);
 	ipt_xl_point(b, 0, 0, 0);
+}
+
+static void compare_return_quietly(struct build *b, const struct path_item *it)
+{
+	put_pair_aside(b);
+	ipt_emit_load_top(&b->c);
+	side_of_ret(b, it, jump_unless(b, it->other), PT_RCX | PT_RAX);
+	put_pair_back(b);
 }
 
 void ipt_xl_ret_on_path(struct build *b, const struct path_item *it)
@@ -298,22 +313,10 @@ static void compare_target(struct build *b, const struct path_item *it)
 
 static void compare_target_quietly(struct build *b, const struct path_item *it)
 {
-	struct code *c = &b->c;
-
-	ipt_emit_gs_store(c, RCX, SL_RCX);
-	ipt_emit_gs_store(c, RAX, SL_RAX);
-	ipt_xl_point(b, PT_RCX | PT_RAX, 0, 0);
+	put_pair_aside(b);
 	ipt_xl_load_target(b, it);
-	ipt_emit_imm64(c, RAX, -it->other);
-	ipt_emit_lea_sum(c, RCX, RAX);
-	ipt_emit8(c, 0xe3); /* jrcxz over the jump */
-	ipt_emit8(c, 0x05);
-	ipt_emit8(c, 0xe9);
-	ipt_emit32(c, 0);
-	side_of_ind(b, it, c->n - 4, PT_RCX | PT_RAX);
-	ipt_emit_gs_load(c, RCX, SL_RCX);
-	ipt_emit_gs_load(c, RAX, SL_RAX);
-	ipt_xl_point(b, 0, 0, 0);
+	side_of_ind(b, it, jump_unless(b, it->other), PT_RCX | PT_RAX);
+	put_pair_back(b);
 }
 
 void ipt_xl_ind_on_path(struct build *b, const struct path_item *it)

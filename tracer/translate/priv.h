@@ -128,7 +128,6 @@ struct point { /* from offset `off` of the trace on */
 
 struct trace {
 	uint64_t head;
-	uint64_t lo, hi; /* source range when it is one stretch; all pages are in the index */
 	uint32_t epoch;
 	uint32_t code; /* offset of the whole in its cluster */
 	uint32_t body; /* of the first instruction */
@@ -151,7 +150,7 @@ struct trace {
 };
 
 struct cluster {
-	uint64_t va, off;
+	uint64_t va;
 	uint8_t *mem; /* our mapping */
 	uint32_t used;
 	IPT_VEC(uint32_t) traces; /* in order of their code */
@@ -253,7 +252,6 @@ struct path_item {
 	struct ipt_insn_full f;
 	uint8_t bytes[IPT_INSN_MAX];
 	uint8_t event;
-	bool forced; /* the loop ends here */
 };
 
 struct path {
@@ -297,6 +295,8 @@ static inline void ipt_emit64(struct code *c, uint64_t v)
 	ipt_emit(c, &v, sizeof(v));
 }
 
+/* mov rcx, [rsp] */
+void ipt_emit_load_top(struct code *c);
 void ipt_emit_gs_load(struct code *c, unsigned int reg, uint32_t off);
 void ipt_emit_gs_store(struct code *c, unsigned int reg, uint32_t off);
 void ipt_emit_gs_imm(struct code *c, uint32_t off, uint32_t imm);
@@ -314,13 +314,11 @@ void ipt_emit_patch(struct code *c, uint32_t pos, uint32_t to);
 /* --- build.c, exits.c, insn.c: one trace --- */
 
 enum side_kind {
-	SIDE_EXIT,       /* the other way of a conditional branch */
-	SIDE_RET,        /* the return address was another */
-	SIDE_IND,        /* the target was another */
-	SIDE_FULL,       /* segment full: entry or exit `id` */
-	SIDE_FULL_FLAGS, /* the same with rcx, rax and flags put aside */
+	SIDE_EXIT, /* the other way of a conditional branch */
+	SIDE_RET,  /* the return address was another */
+	SIDE_IND,  /* the target was another */
+	SIDE_FULL, /* segment full: entry or exit `id` */
 	SIDE_STALE,
-	SIDE_STALE_FLAGS,
 	SIDE_SYSCALL, /* not a plain one */
 	SIDE_NOTIFY,
 	SIDE_FULL_SYSCALL, /* segment full after syscall `id` */
@@ -419,7 +417,7 @@ void ipt_xl_link(struct ipt_xl *x, uint32_t exit, uint32_t trace);
 /* The cluster where code at @va is translated; -1: none is near. */
 int ipt_xl_cluster_for(const struct ipt_xl *x, uint64_t va);
 bool ipt_xl_is_head(const struct ipt_xl *x, uint64_t va);
-struct trace *ipt_xl_find(struct ipt_xl *x, uint64_t head, uint32_t *index);
+struct trace *ipt_xl_find(const struct ipt_xl *x, uint64_t head, uint32_t *index);
 uint64_t ipt_xl_body_va(const struct ipt_xl *x, const struct trace *t);
 /* The trace whose code holds @va; NULL. */
 struct trace *ipt_xl_trace_of(const struct ipt_xl *x, uint64_t va, uint32_t *index);

@@ -309,7 +309,7 @@ void ipt_xl_add_cluster(struct ipt_xl *x, const struct ipt_xl_piece *piece)
 {
 	struct cluster *cl = &x->clusters[x->n_clusters];
 
-	*cl = (struct cluster){.va = piece->va, .off = piece->off};
+	*cl = (struct cluster){.va = piece->va};
 	cl->mem = map_file(x, piece->off, piece->size);
 	if (cl->mem)
 		x->n_clusters++;

@@ -18,25 +18,17 @@
 ipt_xl_stubs:
 
 /* Requests. SL_RCX holds rcx, which points to {u64 target, u32 id}. */
-ipt_xl_stub_miss:
+	.macro	request name, kind
+ipt_xl_stub_\name:
 	mov	gs:[SL_SAVE_RAX], rax
-	mov	eax, SL_REQ_MISS
+	mov	eax, \kind
 	jmp	1f
-ipt_xl_stub_full:
-	mov	gs:[SL_SAVE_RAX], rax
-	mov	eax, SL_REQ_FULL
-	jmp	1f
-ipt_xl_stub_step:
-	mov	gs:[SL_SAVE_RAX], rax
-	mov	eax, SL_REQ_STEP
-	jmp	1f
-ipt_xl_stub_maps:
-	mov	gs:[SL_SAVE_RAX], rax
-	mov	eax, SL_REQ_MAPS
-	jmp	1f
-ipt_xl_stub_stale:
-	mov	gs:[SL_SAVE_RAX], rax
-	mov	eax, SL_REQ_STALE
+	.endm
+	request	miss, SL_REQ_MISS
+	request	full, SL_REQ_FULL
+	request	step, SL_REQ_STEP
+	request	maps, SL_REQ_MAPS
+	request	stale, SL_REQ_STALE
 1:
 	mov	gs:[SL_KIND], eax
 	mov	rax, [rcx]

@@ -119,11 +119,6 @@ void ipt_xl_thread_free(struct ipt_xl_thread *t)
 	free(t);
 }
 
-uint64_t ipt_xl_thread_gs(const struct ipt_xl_thread *t)
-{
-	return t->ctl_va;
-}
-
 bool ipt_xl_thread_inside(const struct ipt_xl_thread *t)
 {
 	return t->inside;
@@ -339,7 +334,7 @@ static enum ipt_xl_ask full(struct ipt_xl_thread *t, uint64_t tsc)
 	return IPT_XL_ASK_WAIT;
 }
 
-enum ipt_xl_ask ipt_xl_serve(struct ipt_xl_thread *t, uint64_t *va, uint64_t *n, uint64_t tsc)
+enum ipt_xl_ask ipt_xl_serve(struct ipt_xl_thread *t, uint64_t *va, uint64_t tsc)
 {
 	uint32_t state = slot_u32(t, SL_STATE);
 	uint64_t target;
@@ -348,7 +343,6 @@ enum ipt_xl_ask ipt_xl_serve(struct ipt_xl_thread *t, uint64_t *va, uint64_t *n,
 		return IPT_XL_ASK_NONE;
 	target = slot_u64(t, SL_TARGET);
 	*va = target;
-	*n = 1;
 	switch (slot_u32(t, SL_KIND)) {
 	case SL_REQ_INDIRECT: commit_raw(t); /* fall through */
 	case SL_REQ_MISS: t->asks++; return to_target(t, target, va);

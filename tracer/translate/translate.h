@@ -95,7 +95,6 @@ uint64_t ipt_xl_enter(struct ipt_xl *x, uint64_t head);
 void ipt_xl_invalidate(struct ipt_xl *x, uint64_t start, uint64_t end);
 /* A new version of some code exists from now on; its number. */
 uint32_t ipt_xl_bump(struct ipt_xl *x);
-uint32_t ipt_xl_epoch(const struct ipt_xl *x);
 /* Translate some code that is likely to be wanted soon. False: there is nothing to do. */
 bool ipt_xl_ahead(struct ipt_xl *x);
 /* Ways out were taken so often that their code is worth forming anew: do so. True when something
@@ -131,8 +130,6 @@ struct ipt_xl_thread *ipt_xl_thread_new(struct ipt_xl *x, struct ipt_xl_pool *po
 					struct ipt_ptgen *g, const struct ipt_xl_sink *sink,
 					void *arg);
 void ipt_xl_thread_free(struct ipt_xl_thread *t);
-/* The gs base that it runs with. */
-uint64_t ipt_xl_thread_gs(const struct ipt_xl_thread *t);
 /* It goes into the cache at @regs (original state): sets rip and gs base of @regs. */
 bool ipt_xl_thread_enter(struct ipt_xl_thread *t, struct user_regs_struct *regs, uint64_t tsc);
 /*
@@ -163,11 +160,11 @@ enum ipt_xl_ask {
 	IPT_XL_ASK_STEP,  /* stop it: the instruction at *va must be stepped, or has no code */
 	IPT_XL_ASK_NEAR,  /* stop it: code memory near *va must be mapped first */
 	IPT_XL_ASK_MAPS,  /* look for changed mappings, then answer */
-	IPT_XL_ASK_STALE, /* code of [*va, *va + *n) changed: look, then answer */
+	IPT_XL_ASK_STALE, /* code at *va changed: look, then answer */
 };
 
 /* Look at the thread's request and serve it, or say what the host must do. */
-enum ipt_xl_ask ipt_xl_serve(struct ipt_xl_thread *t, uint64_t *va, uint64_t *n, uint64_t tsc);
+enum ipt_xl_ask ipt_xl_serve(struct ipt_xl_thread *t, uint64_t *va, uint64_t tsc);
 /* Let a thread go on that asked for MAPS or STALE. As ipt_xl_serve(). */
 enum ipt_xl_ask ipt_xl_answer(struct ipt_xl_thread *t, uint64_t *va);
 /* Threads that wait make no syscalls from now on, not even to wake the tracer. */
