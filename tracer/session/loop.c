@@ -291,7 +291,7 @@ static void on_stop(struct thr *t, int status)
 	int sig = WSTOPSIG(status), event = status >> 16;
 
 	t->state = THR_STOPPED;
-	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &t->regs) < 0 && errno == ESRCH)
+	if (!t->dying && ptrace(PTRACE_GETREGS, t->tid, NULL, &t->regs) < 0 && errno == ESRCH)
 		return; /* killed meanwhile: its end is on the way */
 	ipt_xl_left(t);
 	if (t->attached && !t->bt && !t->let_go && t->sess->w)

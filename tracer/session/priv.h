@@ -158,11 +158,12 @@ struct thr {
 	FILE *step_log;           /* owned */
 	struct ipt_xl_thread *xt; /* its slot in the translations; owned */
 	bool first_filter;        /* the syscall it makes may bring a filter of syscalls */
-	bool must_step;           /* the instruction at its address is not translated */
-	bool resend_stop;         /* a SIGSTOP came while it made a syscall for us */
-	bool asked_stop;          /* interrupted by us to leave the translations */
-	size_t told_changes;      /* of its address space */
-	uint64_t n_stops;         /* times it was stopped, or asked, while translated */
+	bool dying;          /* killed where it ran translated: its registers are not its own */
+	bool must_step;      /* the instruction at its address is not translated */
+	bool resend_stop;    /* a SIGSTOP came while it made a syscall for us */
+	bool asked_stop;     /* interrupted by us to leave the translations */
+	size_t told_changes; /* of its address space */
+	uint64_t n_stops;    /* times it was stopped, or asked, while translated */
 };
 
 struct sess {

@@ -157,7 +157,11 @@ bool ipt_xl_try_enter(struct thr *t)
 		return false;
 	t->told_changes = as->changes.n;
 	regs.orig_rax = (uint64_t)-1;
-	ptrace(PTRACE_SETREGS, t->tid, NULL, &regs);
+	if (ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) < 0) {
+		/* It is being killed, and never goes in. */
+		ipt_xl_thread_gone(t->xt, ipt_sess_tsc());
+		return false;
+	}
 	as->n_inside++;
 	return true;
 }
@@ -203,8 +207,9 @@ void ipt_xl_left(struct thr *t)
 		ipt_sess_warn(t->sess, "thread %d: stopped at 0x%llx, a place that is not known",
 			      t->tid, (unsigned long long)t->regs.rip);
 	tell_changes(t, UINT32_MAX);
-	if (ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) == 0)
-		t->regs = regs;
+	/* A thread that is being killed keeps its own; what it stood at is known all the same. */
+	t->dying = ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) < 0;
+	t->regs = regs;
 	ipt_software_at(t->bt, &t->regs);
 	release(t->proc->as);
 }
