@@ -21,6 +21,7 @@
 #define USER64_CS         0x33
 #define KERNEL_RESTART_LO (-516) /* -ERESTART_RESTARTBLOCK */
 #define KERNEL_RESTART_HI (-512) /* -ERESTARTSYS */
+#define SHADOW_MAX        64     /* MOV SS in a row that one step runs */
 
 struct ipt_ethread {
 	struct ipt_ptgen *g; /* owned */
@@ -192,19 +193,46 @@ static void clean_pushed_flags(struct ipt_ethread *t, const struct user_regs_str
 }
 
 /* Stepping over MOV SS or POP SS runs the next instruction too (its traps are held back for one
- * instruction). */
-static bool emit_shadow(struct ipt_ethread *t, uint64_t ip, const struct user_regs_struct *now,
-			uint64_t tsc)
+ * instruction); where that is another of them, some CPUs hold them back again. True when the armed
+ * instruction and those after it lead to @end: those before the last are written, @last is at *@at.
+ */
+static bool shadow_chain(struct ipt_ethread *t,
+			 bool (*is_end)(const struct ipt_insn *, uint64_t at, uint64_t end,
+					enum ipt_xmode),
+			 uint64_t end, struct ipt_insn *last, uint64_t *at, uint64_t tsc)
 {
-	struct ipt_insn next;
-	uint64_t mid = ip + t->insn.len;
+	enum ipt_xmode mode = ipt_step_mode(&t->regs);
+	struct ipt_insn chain[SHADOW_MAX];
+	uint64_t ip = t->regs.rip;
+	size_t n = 0;
 
-	if (decode_at(t, &next, mid, ipt_step_mode(&t->regs)) ||
-	    !feasible(&next, mid, now->rip, ipt_step_mode(&t->regs)))
+	*last = t->insn;
+	while (last->sub == IPT_IS_MOV_SS && n < SHADOW_MAX && !is_end(last, ip, end, mode)) {
+		chain[n++] = *last;
+		ip += last->len;
+		if (decode_at(t, last, ip, mode))
+			return false;
+	}
+	if (!is_end(last, ip, end, mode))
 		return false;
-	emit(t, &t->insn, ip, mid, ipt_step_mode(&t->regs), tsc);
-	t->insn = next;
-	emit(t, &next, mid, now->rip, ipt_step_mode(now), tsc);
+	*at = ip;
+	ip = t->regs.rip;
+	for (size_t i = 0; i < n; i++) {
+		emit(t, &chain[i], ip, ip + chain[i].len, mode, tsc);
+		ip += chain[i].len;
+	}
+	return true;
+}
+
+static bool emit_shadow(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
+{
+	struct ipt_insn last;
+	uint64_t at;
+
+	if (!shadow_chain(t, feasible, now->rip, &last, &at, tsc))
+		return false;
+	t->insn = last;
+	emit(t, &last, at, now->rip, ipt_step_mode(now), tsc);
 	return true;
 }
 
@@ -251,7 +279,7 @@ static void executed(struct ipt_ethread *t, const struct user_regs_struct *now, 
 	if (insn->sub == IPT_IS_REP_STRING && now->rip == ip)
 		return; /* one iteration: the instruction is not done */
 	if (insn->sub == IPT_IS_MOV_SS && now->rip != ip + insn->len) {
-		if (!emit_shadow(t, ip, now, tsc))
+		if (!emit_shadow(t, now, tsc))
 			lost(t, ip, now->rip, tsc);
 	} else if (insn->sub == IPT_IS_XBEGIN) {
 		/* The trap flag aborts a transaction at once; the trap may come only after the
@@ -320,18 +348,25 @@ static bool ran_restart(struct ipt_ethread *t, const struct user_regs_struct *no
 	return true;
 }
 
+static bool syscall_before(const struct ipt_insn *insn, uint64_t ip, uint64_t next,
+			   enum ipt_xmode mode)
+{
+	(void)mode;
+	return is_syscall(insn) && (insn->sub == IPT_IS_SYSENTER || next == ip + insn->len);
+}
+
 /* Instructions that shadow the next one, and the syscall after them. */
 static bool ran_shadowed(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
 {
-	uint64_t ip = t->regs.rip, mid = ip + t->insn.len;
-	struct ipt_insn next;
+	struct ipt_insn last;
+	uint64_t at;
 
-	if (t->insn.sub != IPT_IS_MOV_SS || decode_at(t, &next, mid, ipt_step_mode(&t->regs)) ||
-	    !is_syscall(&next))
+	if (t->insn.sub != IPT_IS_MOV_SS)
 		return false;
-	enable_at(t, ip, tsc);
-	emit(t, &t->insn, ip, mid, ipt_step_mode(&t->regs), tsc);
-	emit_syscall(t, &next, mid, now, tsc);
+	enable_at(t, t->regs.rip, tsc);
+	if (!shadow_chain(t, syscall_before, now->rip, &last, &at, tsc))
+		return false;
+	emit_syscall(t, &last, at, now, tsc);
 	return true;
 }
 
@@ -426,11 +461,15 @@ static void stopped(struct ipt_ethread *t, const struct ipt_stop *stop)
 
 static bool shadows_syscall(struct ipt_ethread *t)
 {
-	struct ipt_insn next;
+	struct ipt_insn next = t->insn;
+	uint64_t ip = t->regs.rip;
 
-	return t->insn.sub == IPT_IS_MOV_SS &&
-	       decode_at(t, &next, t->regs.rip + t->insn.len, ipt_step_mode(&t->regs)) == 0 &&
-	       is_syscall(&next);
+	for (int i = 0; i < SHADOW_MAX && next.sub == IPT_IS_MOV_SS; i++) {
+		ip += next.len;
+		if (decode_at(t, &next, ip, ipt_step_mode(&t->regs)))
+			return false;
+	}
+	return next.sub != t->insn.sub && is_syscall(&next);
 }
 
 static enum ipt_step_how how_to(struct ipt_ethread *t)

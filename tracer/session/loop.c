@@ -116,6 +116,7 @@ void ipt_thr_resume(struct thr *t, int sig)
 		return;
 	}
 	t->renewing = false;
+	t->resumed_ip = t->regs.rip;
 	ptrace(requests[how], t->tid, NULL, (void *)(long)sig);
 }
 
@@ -186,21 +187,32 @@ static void on_event_stop(struct thr *t, int sig)
 	ipt_thr_resume(t, 0);
 }
 
-/* INT1 gives the code of a step out of the kernel. */
-static bool after_int1(const struct thr *t)
+static bool int1_at(const struct thr *t, uint64_t ip)
 {
 	uint8_t op = 0;
 
-	return !t->in_syscall && ipt_mem_read(t->tid, t->regs.rip - 1, &op, 1) == 0 && op == 0xf1;
+	return !t->in_syscall && ipt_mem_read(t->tid, ip, &op, 1) == 0 && op == 0xf1;
+}
+
+/* INT1 gives the code of a step out of the kernel. */
+static bool after_int1(const struct thr *t)
+{
+	return int1_at(t, t->regs.rip - 1);
+}
+
+/* Some virtual machines report INT1 as a fault, at its own address: no step ends where it began. */
+static bool at_int1(const struct thr *t)
+{
+	return t->regs.rip == t->resumed_ip && int1_at(t, t->resumed_ip);
 }
 
 /* A SIGTRAP of ours, by its code; IPT_STOP_SIGNAL when it is the program's. */
 static enum ipt_stop_kind classify_trap(const struct thr *t, const siginfo_t *si)
 {
 	switch (si->si_code) {
-	case TRAP_TRACE: return IPT_STOP_STEP;
+	case TRAP_TRACE: return at_int1(t) ? IPT_STOP_SIGNAL : IPT_STOP_STEP;
 	case TRAP_BRKPT:
-		if (after_int1(t))
+		if (after_int1(t) || at_int1(t))
 			return IPT_STOP_SIGNAL;
 		/* Some virtual machines lose DR6.BS of a step now and then: an exception, no
 		 * syscall. */

@@ -150,6 +150,7 @@ struct thr {
 	bool in_syscall;       /* its entry stop came */
 	bool renewing;         /* resumed without stepping to an interrupt at once */
 	uint64_t renew_sp;     /* stack pointer then */
+	uint64_t resumed_ip;   /* where it was resumed last */
 	uint64_t rseq;         /* its struct rseq; 0 none */
 	bool rseq_asked;
 	uint64_t mask; /* its signal mask, while SIGTRAP is unblocked in it */
