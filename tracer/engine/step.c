@@ -149,6 +149,16 @@ static bool is_syscall(const struct ipt_insn *i)
 	       (i->sub == IPT_IS_INT && i->imm == 0x80);
 }
 
+/* Is it a syscall made at @ip that comes back at @next? From 32-bit code SYSENTER and SYSCALL come
+ * back at a place that the kernel chooses. */
+static bool syscall_before(const struct ipt_insn *insn, uint64_t ip, uint64_t next,
+			   enum ipt_xmode mode)
+{
+	if (insn->sub == IPT_IS_SYSENTER || (insn->sub == IPT_IS_SYSCALL && mode != IPT_X64))
+		return true;
+	return is_syscall(insn) && next == ip + insn->len;
+}
+
 /* Could @insn at @ip have gone to @next? */
 static bool feasible(const struct ipt_insn *insn, uint64_t ip, uint64_t next, enum ipt_xmode mode)
 {
@@ -348,13 +358,6 @@ static bool ran_restart(struct ipt_ethread *t, const struct user_regs_struct *no
 	return true;
 }
 
-static bool syscall_before(const struct ipt_insn *insn, uint64_t ip, uint64_t next,
-			   enum ipt_xmode mode)
-{
-	(void)mode;
-	return is_syscall(insn) && (insn->sub == IPT_IS_SYSENTER || next == ip + insn->len);
-}
-
 /* Instructions that shadow the next one, and the syscall after them. */
 static bool ran_shadowed(struct ipt_ethread *t, const struct user_regs_struct *now, uint64_t tsc)
 {
@@ -376,8 +379,7 @@ static void on_sysentry(struct ipt_ethread *t, const struct user_regs_struct *no
 
 	t->in_syscall = true;
 	t->signalled = false;
-	if (t->armed && is_syscall(&t->insn) &&
-	    (t->insn.sub == IPT_IS_SYSENTER || now->rip == t->regs.rip + t->insn.len)) {
+	if (t->armed && syscall_before(&t->insn, t->regs.rip, now->rip, ipt_step_mode(&t->regs))) {
 		emit_syscall(t, &t->insn, t->regs.rip, now, tsc);
 		return;
 	}
@@ -416,7 +418,8 @@ static void on_exit_stop(struct ipt_ethread *t, const struct user_regs_struct *n
 	if (t->armed && !t->sync_done && now->rip != t->regs.rip) {
 		if (!is_syscall(&t->insn))
 			on_step(t, now, tsc);
-		else if (!t->in_syscall && now->rip == t->regs.rip + t->insn.len)
+		else if (!t->in_syscall &&
+			 syscall_before(&t->insn, t->regs.rip, now->rip, ipt_step_mode(&t->regs)))
 			emit_syscall(t, &t->insn, t->regs.rip, now, tsc);
 	}
 	end_async(t, now->rip, tsc);
