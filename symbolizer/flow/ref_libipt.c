@@ -304,11 +304,9 @@ bool ipt_ref_piece(struct ref *r, uint64_t ip, uint64_t last, uint32_t n, enum p
 	return !loops(r, last, p.iclass);
 }
 
-static void set_cpu(struct ref *r)
+/* Packets of a CPU may have its errata. */
+static void set_cpu(struct ref *r, const struct ipt_cpu *cpu)
 {
-	const struct ipt_session_info *info = ipt_store_info(r->job->st);
-	const struct ipt_cpu *cpu = &info->cpu;
-
 	if (!strcmp(cpu->vendor, "GenuineIntel") || !strcmp(cpu->vendor, "intel"))
 		r->config.cpu.vendor = pcv_intel;
 	r->config.cpu.family = (uint16_t)cpu->family;
@@ -321,6 +319,14 @@ static void set_cpu(struct ref *r)
 			      cpu->vendor, cpu->family, cpu->model, cpu->stepping);
 		memset(&r->config.errata, 0, sizeof(r->config.errata));
 	}
+}
+
+static void set_origin(struct ref *r)
+{
+	const struct ipt_session_info *info = ipt_store_info(r->job->st);
+
+	if (!info->slowed)
+		set_cpu(r, &info->cpu);
 	r->config.mtc_freq = info->clock.mtc_freq;
 	r->config.nom_freq = info->clock.nom_freq;
 	r->config.cpuid_0x15_eax = info->clock.cpuid_15h_eax;
@@ -346,7 +352,7 @@ static int ref_init(struct ref *r, struct job *j, bool blocks)
 	memset(r, 0, sizeof(*r));
 	r->job = j;
 	pt_config_init(&r->config);
-	set_cpu(r);
+	set_origin(r);
 	/* libipt asks for bytes it may write and never does. */
 	r->config.begin = (uint8_t *)(uintptr_t)j->scan.p;
 	r->config.end = r->config.begin + j->scan.n;

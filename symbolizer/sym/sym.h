@@ -58,6 +58,21 @@ size_t ipt_sym_frames(struct ipt_sym *s, const struct ipt_map *map, uint64_t va,
  * shares the row. */
 bool ipt_sym_line(struct ipt_sym *s, const struct ipt_map *map, uint64_t va, const char **file,
 		  uint32_t *line, uint64_t *lo, uint64_t *hi);
+struct ipt_sym_def {         /* a function in a file; strings are lent for the call */
+	const char *linkage; /* as in the symbol table; "foo@plt" */
+	uint64_t off, size;  /* in the file */
+};
+
+/*
+ * Tell of every function in the file that @map maps, with those of its separate debug file. Without
+ * an ipt_sym. -ENOENT when the file, or a proof that it is the one, is not to be had.
+ */
+int ipt_sym_each(const struct ipt_sym_cfg *cfg, const struct ipt_map *map,
+		 void (*fn)(void *arg, const struct ipt_sym_def *def), void *arg);
+/* Is @linkage called @pattern (fnmatch), as it is, without the part of a function that a compiler
+ * made of it (".cold", ".part.0"), or demangled, with or without parameters? */
+bool ipt_sym_is_called(const char *linkage, const char *pattern);
+
 /* Text of a source line; NULL when the file is not there. Cached; lives as long as @s. */
 const char *ipt_sym_source(struct ipt_sym *s, const char *file, uint32_t line);
 

@@ -128,6 +128,8 @@ struct ipt_elf *ipt_sym_find_alt(const struct ipt_elf *debug);
 
 /* Demangled, malloc'ed; NULL when @name is not mangled. */
 char *ipt_sym_demangle(const char *name);
+/* The same without parameters. */
+char *ipt_sym_demangle_name(const char *name);
 
 /* --- DWARF (dwarf.c, dwarf_line.c, dwarf_inline.c) --- */
 

@@ -41,8 +41,8 @@ refuse 2 "is not a size" --psb=127 true
 refuse 2 "is not a list of process ids" -p x
 refuse 2 "not supported yet" -S true
 refuse 2 "not supported yet" -a true
-refuse 2 "not supported yet" --only=main true
-refuse 2 "not supported yet" --exclude=main true
+refuse 2 "is not a value" --only= true
+refuse 2 "is not a value" --exclude= true
 refuse 2 "not supported yet" --config=cyc true
 refuse 125 "engine perf" --engine=perf true
 refuse 125 "engine helper" --engine=helper true

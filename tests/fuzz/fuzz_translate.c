@@ -34,11 +34,18 @@ static uint64_t hole(void *host, uint64_t lo, uint64_t hi, uint64_t size)
 	return BASE + 0x10000000 * (last + 1);
 }
 
-static const struct ipt_xl_ops ops = {.page = page, .hole = hole};
+/* Borders in the midst of code. */
+static bool outside(void *host, uint64_t va)
+{
+	(void)host;
+	return va >> 5 & 1;
+}
+
+static const struct ipt_xl_ops ops = {.page = page, .outside = outside, .hole = hole};
 
 static struct ipt_xl *space(void)
 {
-	struct ipt_xl_cfg cfg = {.noretcomp = code[0][4094] & 1};
+	struct ipt_xl_cfg cfg = {.noretcomp = code[0][4094] & 1, .filtered = code[0][4094] & 2};
 	struct ipt_xl *x = ipt_xl_new(&cfg, &ops, NULL);
 	struct ipt_xl_piece first[IPT_XL_FIRST_PIECES], cluster;
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);

@@ -21,7 +21,7 @@ BEGIN {
 	may["engine"] = "base pt x86"
 	may["translate"] = "base pt x86 engine"
 	may["backend"] = "base pt x86 store engine translate"
-	may["session"] = "base x86 store image backend engine translate"
+	may["session"] = "base x86 store image sym backend engine translate"
 	may["cmd"] = "base pt x86 store image flow sym stack view engine backend session"
 	# foreign header: files that may include it (tests may include any)
 	fence["intel-pt.h"] = "^symbolizer/flow/ref[^/]*$"

@@ -73,6 +73,7 @@ struct ipt_record_args {
 	const char *step_log; /* NULL: none */
 	const char *user;     /* -u; NULL: unchanged */
 	struct ipt_strs env;  /* -E VAR=VAL */
+	struct ipt_strs only, exclude;
 	bool quiet;
 	unsigned verbose;
 	bool kill_on_exit;

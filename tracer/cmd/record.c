@@ -21,6 +21,10 @@ static const struct ipt_opt common[] = {
 	 "auto|helper|perf|translate|step", 0, 0},
 	{'m', "buffer", "SIZE", IPT_OPT_SIZE, OFF(buffer),
 	 "bytes kept in memory for each thread (default 64K)", NULL, 4096, 1ull << 30},
+	{0, "only", "NAME", IPT_OPT_LIST, OFF(only),
+	 "record only code of NAME: module, function or FUNC@MODULE; repeatable", NULL, 0, 0},
+	{0, "exclude", "NAME", IPT_OPT_LIST, OFF(exclude), "do not record code of NAME; repeatable",
+	 NULL, 0, 0},
 	{0, "noretcomp", NULL, IPT_OPT_FLAG, OFF(noretcomp),
 	 "a target packet for every return, no compression", NULL, 0, 0},
 	{0, "psb", "BYTES", IPT_OPT_SIZE, OFF(psb),
@@ -38,8 +42,6 @@ static const struct ipt_opt common[] = {
 	 "kill the traced processes when iptrace is killed", NULL, 0, 0},
 	{'S', "snapshot", NULL, IPT_OPT_UNBUILT, 0, NULL, NULL, 0, 0},
 	{'a', "all-cpus", NULL, IPT_OPT_UNBUILT, 0, NULL, NULL, 0, 0},
-	{0, "only", NULL, IPT_OPT_UNBUILT, 0, NULL, NULL, 0, 0},
-	{0, "exclude", NULL, IPT_OPT_UNBUILT, 0, NULL, NULL, 0, 0},
 	{0, "config", NULL, IPT_OPT_UNBUILT, 0, NULL, NULL, 0, 0},
 	{0},
 };
@@ -126,6 +128,8 @@ int ipt_record_main(const char *cmd, int argc, char **argv)
 
 	ipt_vec_fini(&o.pids);
 	free(o.env.v);
+	free(o.only.v);
+	free(o.exclude.v);
 	return status;
 }
 

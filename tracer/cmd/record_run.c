@@ -74,6 +74,8 @@ int ipt_record_run(const struct ipt_record_args *a)
 		.step_log = a->step_log,
 		.user = a->user,
 		.env = a->env.v,
+		.only = a->only.v,
+		.exclude = a->exclude.v,
 		.kill_on_exit = a->kill_on_exit,
 		.verbose = a->verbose > 0,
 		.options = (const char *const *)a->call_argv,

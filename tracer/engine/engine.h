@@ -37,6 +37,19 @@ void ipt_ptgen_disable(struct ipt_ptgen *g, uint64_t tsc);
 /* Asynchronous end before @ip (signal, fault): FUP(ip), TIP.PGD without IP. Only while enabled. */
 void ipt_ptgen_async(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc);
 
+/*
+ * User code that is filtered out (SDM "Filtering by IP"): enabled, but outside, no packets are made
+ * until ipt_ptgen_come(); disable, async, insn, ptwrite and psb may be called, and write nothing.
+ */
+/* User code begins or goes on outside. Only while disabled. */
+void ipt_ptgen_enable_outside(struct ipt_ptgen *g);
+/* Inside user code goes on outside, at @next: after a branch (in place of its own packet) TIP.PGD
+ * with the IP, else FUP, TIP.PGD. */
+void ipt_ptgen_leave(struct ipt_ptgen *g, uint64_t next, bool branch);
+/* Outside user code goes on inside, at @next: as ipt_ptgen_enable(). */
+void ipt_ptgen_come(struct ipt_ptgen *g, uint64_t next, enum ipt_xmode mode, uint64_t tsc);
+bool ipt_ptgen_outside(const struct ipt_ptgen *g);
+
 /* The instruction at @ip executed and went to @next. Looks at insn->iclass; far transfers to user
  * code of another mode (far jump, far return, iret) give TIP with MODE.Exec of @next_mode. SYSCALL
  * and other FAR_CALLs into the kernel give nothing here: the caller calls disable. PSB+ goes out
@@ -50,7 +63,7 @@ void ipt_ptgen_ptwrite(struct ipt_ptgen *g, uint64_t ip, uint64_t payload, uint8
 void ipt_ptgen_overflow(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc);
 /*
  * The stream goes on elsewhere, or @others bytes of it were made elsewhere: nothing that was known
- * counts any more, and the next packets are a PSB+. @enabled: in 64-bit user code.
+ * counts any more, and the next packets are a PSB+. @enabled: in 64-bit user code, inside.
  */
 void ipt_ptgen_seam(struct ipt_ptgen *g, bool enabled, uint64_t others);
 /* Write out pending TNT bits. Makes the stream decodable to the last branch; costs compression. */
@@ -69,8 +82,8 @@ bool ipt_quiet_cycle(const struct ipt_insn *branch, uint64_t ip,
 		     bool (*read)(void *arg, uint64_t ip, struct ipt_insn *insn), void *arg);
 
 /*
- * In bulk, for who knows the outcomes of whole stretches; only while enabled. A PSB+ comes where
- * the caller lets it: at ipt_ptgen_psb and at the beginning of ways.
+ * In bulk, for who knows the outcomes of whole stretches; only while enabled, inside. A PSB+ comes
+ * where the caller lets it: at ipt_ptgen_psb and at the beginning of ways.
  */
 /*
  * While on, packets collect and reach the sink in large pieces. Off, as it is at first: what is
@@ -138,6 +151,8 @@ struct ipt_remote_ops {
 	/* The abort handler of the restartable sequence that @ip stands in; 0: in none. A step in
 	 * one makes the kernel go there. */
 	uint64_t (*rseq_abort)(void *host, uint64_t ip);
+	/* Is @ip code that is filtered out? May be NULL. */
+	bool (*outside)(void *host, uint64_t ip);
 	/* Control went from @from to @to by no instruction that is known: the stretch between is
 	 * not recorded. */
 	void (*lost)(void *host, uint64_t from, uint64_t to);

@@ -12,6 +12,7 @@
 #define LONG_TNT   47 /* outcomes of a long TNT packet */
 #define PSB_MARGIN 32 /* most bytes written between two looks at whether a PSB is due */
 #define OUT_MAX    65536
+#define OP_TIP_PGD 0x01
 #define OUT_ROOM   512 /* more than is written between two looks at the room left */
 
 /*
@@ -34,6 +35,7 @@ struct ipt_ptgen {
 	uint64_t tnt;
 	unsigned int n_tnt, max_tnt;
 	bool enabled;
+	bool outside; /* enabled, but no packets */
 	bool psb_due; /* at the next chance, whatever the distance */
 	bool batch;   /* bytes collect */
 	bool bmi2;    /* the CPU has PDEP */
@@ -84,7 +86,8 @@ static void put_kind(struct ipt_ptgen *g, enum ipt_pkt_kind kind)
 /* Bytes of an IP by its compression; SDM "IP Compression". */
 static const uint8_t ip_bytes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
 
-/* TIP, TIP.PGE and FUP; their usual forms without a branch that would be hard to predict. */
+/* TIP, TIP.PGE, TIP.PGD and FUP; their usual forms without a branch that would be hard to predict.
+ */
 static inline void put_ip_op(struct ipt_ptgen *g, uint8_t op, uint64_t ip)
 {
 	static const uint8_t ipc_by_size[3] = {IPT_IPC_UPDATE16, IPT_IPC_UPDATE32, IPT_IPC_SEXT48};
@@ -232,11 +235,57 @@ void ipt_ptgen_enable(struct ipt_ptgen *g, uint64_t ip, enum ipt_xmode mode, uin
 	hand_over(g);
 }
 
+void ipt_ptgen_enable_outside(struct ipt_ptgen *g)
+{
+	ipt_assert(!g->enabled, "enable while enabled");
+	g->enabled = g->outside = true;
+}
+
+void ipt_ptgen_leave(struct ipt_ptgen *g, uint64_t next, bool branch)
+{
+	ipt_assert(g->enabled && !g->outside, "leave while not inside");
+	put_tnt(g);
+	if (branch) {
+		put_ip_op(g, OP_TIP_PGD, next);
+	} else {
+		put_ip(g, IPT_PKT_FUP, next);
+		put_kind(g, IPT_PKT_TIP_PGD);
+	}
+	g->outside = true;
+	hand_over(g);
+}
+
+/* Calls from before may have returned meanwhile. */
+void ipt_ptgen_come(struct ipt_ptgen *g, uint64_t next, enum ipt_xmode mode, uint64_t tsc)
+{
+	ipt_assert(g->enabled && g->outside, "come while not outside");
+	g->enabled = g->outside = false;
+	forget_calls(g);
+	ipt_ptgen_enable(g, next, mode, tsc);
+}
+
+bool ipt_ptgen_outside(const struct ipt_ptgen *g)
+{
+	return g->outside;
+}
+
+/* User code ends: true when it ends outside. */
+static bool end_outside(struct ipt_ptgen *g)
+{
+	bool was = g->outside;
+
+	if (was)
+		g->enabled = g->outside = false;
+	return was;
+}
+
 /* @tsc is not written: the enable that follows tells the time. */
 void ipt_ptgen_disable(struct ipt_ptgen *g, uint64_t tsc)
 {
 	(void)tsc;
 	ipt_assert(g->enabled, "disable while disabled");
+	if (end_outside(g))
+		return;
 	put_tnt(g);
 	put_kind(g, IPT_PKT_TIP_PGD); /* IP suppressed: the kernel's address is not ours to tell */
 	g->enabled = false;
@@ -247,6 +296,8 @@ void ipt_ptgen_async(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
 {
 	(void)tsc;
 	ipt_assert(g->enabled, "async while disabled");
+	if (end_outside(g))
+		return;
 	put_tnt(g);
 	put_ip(g, IPT_PKT_FUP, ip);
 	put_kind(g, IPT_PKT_TIP_PGD);
@@ -315,6 +366,8 @@ static bool makes_packet(const struct ipt_insn *insn)
 void ipt_ptgen_insn(struct ipt_ptgen *g, const struct ipt_insn *insn, uint64_t ip, uint64_t next,
 		    enum ipt_xmode next_mode, uint64_t tsc)
 {
+	if (g->outside)
+		return;
 	if (insn->iclass == IPT_IC_CALL) {
 		do_call(g, insn, ip);
 		return;
@@ -341,6 +394,8 @@ void ipt_ptgen_ptwrite(struct ipt_ptgen *g, uint64_t ip, uint64_t payload, uint8
 	struct ipt_pkt pkt = {.kind = IPT_PKT_PTW};
 
 	ipt_assert(g->enabled, "PTWRITE while disabled");
+	if (g->outside)
+		return;
 	put_tnt(g);
 	pkt.ptw.payload = size == 8 ? payload : (uint32_t)payload;
 	pkt.ptw.size = size == 8 ? 8 : 4;
@@ -477,7 +532,7 @@ void ipt_ptgen_ret(struct ipt_ptgen *g, uint64_t next)
 
 void ipt_ptgen_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
 {
-	if (is_psb_due(g))
+	if (!g->outside && is_psb_due(g))
 		put_psb_plus(g, ip, tsc);
 	hand_over(g);
 }
@@ -556,6 +611,7 @@ void ipt_ptgen_seam(struct ipt_ptgen *g, bool enabled, uint64_t others)
 	g->pos += others;
 	g->psb_due = true;
 	g->enabled = enabled;
+	g->outside = false;
 	g->mode_known = enabled;
 	if (enabled)
 		g->mode = IPT_X64;

@@ -103,9 +103,18 @@ static int decode_at(struct ipt_ethread *t, struct ipt_insn *insn, uint64_t ip, 
 	return ipt_x86_decode(insn, code, n, ip, mode);
 }
 
+static bool filtered_out(const struct ipt_ethread *t, uint64_t ip)
+{
+	return t->remote->outside && t->remote->outside(t->host, ip);
+}
+
 static void enable_at(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
 {
-	if (!ipt_ptgen_enabled(t->g))
+	if (ipt_ptgen_enabled(t->g))
+		return;
+	if (filtered_out(t, ip))
+		ipt_ptgen_enable_outside(t->g);
+	else
 		ipt_ptgen_enable(t->g, ip, ipt_step_mode(&t->regs), tsc);
 }
 
@@ -128,8 +137,8 @@ static void interrupt_at(struct ipt_ethread *t, uint64_t ip, uint64_t tsc)
 	enable_at(t, ip, tsc);
 }
 
-static void emit(struct ipt_ethread *t, const struct ipt_insn *insn, uint64_t ip, uint64_t next,
-		 enum ipt_xmode next_mode, uint64_t tsc)
+static void emit_inside(struct ipt_ethread *t, const struct ipt_insn *insn, uint64_t ip,
+			uint64_t next, enum ipt_xmode next_mode, uint64_t tsc)
 {
 	bool quiet = ipt_quiet_cycle(insn, ip, read_insn, t);
 
@@ -138,6 +147,23 @@ static void emit(struct ipt_ethread *t, const struct ipt_insn *insn, uint64_t ip
 	ipt_ptgen_insn(t->g, insn, ip, next, next_mode, tsc);
 	if (quiet && next != ip)
 		interrupt_at(t, next, tsc);
+}
+
+static void emit(struct ipt_ethread *t, const struct ipt_insn *insn, uint64_t ip, uint64_t next,
+		 enum ipt_xmode next_mode, uint64_t tsc)
+{
+	bool kernel = insn->iclass == IPT_IC_FAR_CALL && insn->sub != IPT_IS_NONE;
+
+	if (ipt_ptgen_outside(t->g)) {
+		if (!kernel && !filtered_out(t, next))
+			ipt_ptgen_come(t->g, next, next_mode, tsc);
+		return;
+	}
+	if (!kernel && filtered_out(t, next))
+		ipt_ptgen_leave(t->g, next,
+				insn->iclass != IPT_IC_OTHER && insn->iclass != IPT_IC_PTWRITE);
+	else
+		emit_inside(t, insn, ip, next, next_mode, tsc);
 	t->insns++;
 	if (t->remote->log_ip)
 		t->remote->log_ip(t->host, ip);

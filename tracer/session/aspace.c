@@ -35,6 +35,8 @@ void ipt_aspace_put(struct aspace *as)
 	ipt_maps_fini(&as->maps);
 	ipt_u64map_fini(&as->fresh);
 	ipt_vec_fini(&as->changes);
+	ipt_vec_fini(&as->only);
+	ipt_vec_fini(&as->excluded);
 	ipt_xl_unshare(as->xl);
 	free(as);
 }
@@ -63,6 +65,7 @@ struct aspace *ipt_aspace_copy(const struct aspace *as)
 	c->xl_inode = as->xl_inode;
 	c->xl_why = as->xl_why;
 	c->filtered = as->filtered;
+	ipt_filter_copy(c, as);
 	return c;
 }
 

@@ -193,6 +193,8 @@ static void finish(struct sess *s)
 	struct ipt_diag diag = {0};
 
 	ipt_sess_end_clock(s);
+	if (s->w && !s->fatal)
+		ipt_filter_end(s);
 	if (s->w && ipt_writer_finish(s->w, s->main_pid ? s->main_status : -1, &diag)) {
 		flags |= MSG_F_LOST;
 		ipt_sess_warn(s, "%s", diag.text);
@@ -215,6 +217,7 @@ int ipt_keeper_main(const struct ipt_record_opts *opts, const struct ipt_backend
 		.front = getppid(),
 		.main_status = -1,
 		.cpu = -1,
+		.filter = ipt_filter_new(opts),
 	};
 	int err;
 
@@ -237,6 +240,7 @@ int ipt_keeper_main(const struct ipt_record_opts *opts, const struct ipt_backend
 	finish(&s);
 	ipt_xl_pool_free(s.pool);
 	free(s.bells);
+	ipt_filter_free(s.filter);
 	ipt_u64map_fini(&s.threads);
 	ipt_u64map_fini(&s.procs);
 	ipt_u64map_fini(&s.early);

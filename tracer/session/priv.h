@@ -66,8 +66,19 @@ struct code_change {    /* replaced code while threads ran translated */
 	uint64_t seq;   /* its record */
 };
 
+struct code_range {
+	uint64_t lo, hi;
+};
+
+struct code_ranges {
+	struct code_range *v; /* owned, sorted, apart */
+	size_t n, cap;
+};
+
 struct aspace {
 	unsigned int refs;
+	bool only_some; /* only code in `only` is recorded */
+	struct code_ranges only, excluded;
 	struct amap_list maps;
 	struct ipt_u64map pages; /* va >> 12 to 4096 code bytes, as the trace has them; owned */
 	struct ipt_xl *xl;       /* its translations; counted; NULL: none (yet) */
@@ -197,6 +208,7 @@ struct sess {
 	uint64_t last_ask, ask_gap; /* TSC: last request; between requests, lately */
 	uint32_t bell;              /* rung by signals and by who converts */
 	struct ipt_bells *bells;    /* owned (xl_serve.c) */
+	struct filter *filter;      /* owned; NULL: all code is recorded */
 	unsigned int n_cpus;
 	struct { /* stops taken from the kernel while waiting for others */
 		pid_t tid;
@@ -320,6 +332,19 @@ bool ipt_xl_poll(struct sess *s);
 void ipt_xl_listen(struct sess *s);
 void ipt_xl_sleep(struct sess *s);
 void ipt_xl_tick(struct sess *s);
+
+/* --- code that is not recorded (filter.c) --- */
+
+/* NULL: there is none. */
+struct filter *ipt_filter_new(const struct ipt_record_opts *o);
+void ipt_filter_free(struct filter *f);
+/* Say which names nothing had. */
+void ipt_filter_end(struct sess *s);
+/* The mappings of @as changed. */
+void ipt_filter_maps(struct filter *f, struct aspace *as);
+void ipt_filter_copy(struct aspace *to, const struct aspace *from);
+/* Is code at @va not to be recorded? */
+bool ipt_filter_outside(const struct aspace *as, uint64_t va);
 
 /* --- reaching a stopped thread (remote.c) --- */
 

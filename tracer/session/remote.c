@@ -139,6 +139,13 @@ static void lost(void *host, uint64_t from, uint64_t to)
 	ipt_writer_gap(t->sess->w, &h, &gap, text);
 }
 
+static bool outside(void *host, uint64_t ip)
+{
+	const struct thr *t = host;
+
+	return ipt_filter_outside(t->proc->as, ip);
+}
+
 const struct ipt_remote_ops ipt_remote = {
 	.read_code = read_code,
 	.read = read_mem,
@@ -146,5 +153,6 @@ const struct ipt_remote_ops ipt_remote = {
 	.set_regs = set_regs,
 	.log_ip = log_ip,
 	.rseq_abort = rseq_abort,
+	.outside = outside,
 	.lost = lost,
 };

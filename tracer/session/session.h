@@ -25,6 +25,9 @@ struct ipt_record_opts {         /* strings and arrays are lent for the call */
 	uint32_t psb_bytes; /* 0: 4096 */
 	bool syscalls;      /* record syscalls in the sideband */
 	bool zstd;
+	/* NULL-terminated names of modules and functions (FUNC@MODULE for one of a module), each an
+	 * fnmatch pattern: code to record (NULL: all), and code not to; may be NULL. */
+	const char *const *only, *const *exclude;
 	const char *step_log;   /* write the stepped IPs to FILE.PID.TID.GEN; NULL: do not */
 	const char *user;       /* run the program as this user; NULL: as we are */
 	const char *const *env; /* NULL-terminated "VAR=VAL" to add, "VAR" to remove; may be NULL */

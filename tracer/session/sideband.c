@@ -228,6 +228,7 @@ void ipt_sess_sync_maps(struct thr *t)
 		add_map(t, m, &pos);
 		ipt_xl_added(t);
 	}
+	ipt_filter_maps(t->sess->filter, as);
 	ipt_maps_fini(&old);
 	free(pos.v);
 }

@@ -203,6 +203,7 @@ void ipt_xl_left(struct thr *t)
 	t->asked_stop = false;
 	t->proc->as->n_inside--;
 	put_x87_address(t);
+	ipt_xl_host(t->proc->as->xl, t);
 	if (!ipt_xl_thread_leave(t->xt, &regs, ipt_sess_tsc()))
 		ipt_sess_warn(t->sess, "thread %d: stopped at 0x%llx, a place that is not known",
 			      t->tid, (unsigned long long)t->regs.rip);

@@ -90,7 +90,12 @@ static const uint8_t *page(void *host, uint64_t va, unsigned int *flags)
 	return t->proc->as->xl_retire ? NULL : p;
 }
 
-const struct ipt_xl_ops ipt_xl_host_ops = {.page = page, .hole = hole};
+static bool outside(void *host, uint64_t va)
+{
+	return ipt_remote.outside(host, va);
+}
+
+const struct ipt_xl_ops ipt_xl_host_ops = {.page = page, .outside = outside, .hole = hole};
 
 /* --- why not --- */
 
@@ -212,6 +217,7 @@ const char *ipt_xl_setup(struct thr *t)
 	struct ipt_xl_cfg cfg = {
 		.noretcomp = t->sess->opts->noretcomp,
 		.all_syscalls = t->sess->opts->syscalls || t->proc->no_tsc,
+		.filtered = t->sess->filter,
 	};
 	const char *why = refusal(t);
 	struct aspace *as = t->proc->as;

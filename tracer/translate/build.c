@@ -168,6 +168,8 @@ uint32_t ipt_xl_new_exit(struct build *b, enum exit_kind kind, unsigned int done
 	for (unsigned int i = 0; i < done; i++)
 		pass(b, e, &o, &b->path->v[i], off && i + 1 == done);
 	e->epoch = b->t->epoch;
+	e->out = b->t->out;
+	e->target_out = target && outside(x, target);
 	e->far = target && ipt_xl_cluster_for(x, target) != b->t->cluster;
 	if (!e->way.psb_ip && !o.n_ways && end_of(kind) != IPT_WAY_ON)
 		e->way.psb_ip = b->path->v[done - 1].ip;
@@ -274,6 +276,7 @@ void ipt_xl_build(struct ipt_xl *x, uint32_t index, const struct path *path, uns
 	b->n_sides = b->n_literals = b->n_points = b->item = b->n_ways = 0;
 	*b->t = (struct trace){.head = path->v[0].ip,
 			       .epoch = x->epoch,
+			       .out = outside(x, path->v[0].ip),
 			       .code = cl->used,
 			       .first_exit = x->n_exits,
 			       .cluster = (uint8_t)cluster,

@@ -390,7 +390,8 @@ void ipt_xl_warm(struct ipt_xl *x, uint32_t index)
 	struct trace *t = trace_at(x, index);
 	uint32_t n;
 
-	if (SEEN(t->queued) || SEEN(t->dead) || t->checks || SEEN(t->level) == HOT_LEVELS)
+	if (SEEN(t->queued) || SEEN(t->dead) || t->checks ||
+	    SEEN(t->level) == (t->out ? 1 : HOT_LEVELS))
 		return;
 	MARK(t->queued, true);
 	n = __atomic_fetch_add(&x->n_hot_in, 1, __ATOMIC_ACQ_REL);

@@ -13,14 +13,24 @@ static void log_items(struct conv *c, const struct trace *tr, unsigned int n)
 		c->log_ip(c->log_arg, tr->head + (uint64_t)(int64_t)tr->items[i].delta);
 }
 
+void ipt_xl_user_begins(struct conv *c, uint64_t ip, bool out)
+{
+	if (out)
+		ipt_ptgen_enable_outside(c->g);
+	else
+		ipt_ptgen_enable(c->g, ip, IPT_X64, c->tsc);
+}
+
 void ipt_xl_begin_epoch(struct conv *c, uint64_t ip, uint32_t epoch)
 {
+	bool out = ipt_ptgen_outside(c->g);
+
 	ipt_ptgen_async(c->g, ip, c->tsc);
 	ipt_ptgen_batch(c->g, false);
 	c->epoch_begins(c, epoch);
 	c->epoch = epoch;
 	ipt_ptgen_batch(c->g, true);
-	ipt_ptgen_enable(c->g, ip, IPT_X64, c->tsc);
+	ipt_xl_user_begins(c, ip, out);
 }
 
 static void interrupt_at(struct conv *c, uint64_t ip)
@@ -67,8 +77,28 @@ static void flush_lot(struct conv *c, struct lot *l)
 	l->n = 0;
 }
 
-/* What is not the same for all: a newer version of code, a log, a cycle without packets. */
-static void rare_way(struct conv *c, struct lot *l, const struct xexit *e, uint64_t target)
+/* The last branch goes to code that is filtered out: its packet is another. */
+static void leaving_way(struct conv *c, const struct xexit *e, uint64_t target)
+{
+	const struct trace *tr = trace_at(c->x, e->trace);
+	const struct item *last = &tr->items[e->n_items - 1];
+	struct ipt_way before = e->way;
+	uint64_t seq = tr->head + (uint64_t)(int64_t)last->delta + last->len;
+	uint64_t to = e->kind == EXIT_DIRECT ? e->target : target;
+
+	if (last->event == EV_TAKEN || last->event == EV_NOT) {
+		before.bits >>= 1;
+		before.n_bits--;
+	}
+	before.end = IPT_WAY_ON;
+	one_way(c, &before, 0);
+	ipt_ptgen_leave(c->g, to, last->event != EV_NONE || to != seq);
+}
+
+/* What is not the same for all: a newer version of code, a log, a cycle without packets, an end of
+ * what is recorded. */
+static void rare_way(struct conv *c, struct lot *l, const struct xexit *e, uint64_t target,
+		     bool out)
 {
 	flush_lot(c, l);
 	if (e->epoch > c->epoch)
@@ -77,7 +107,9 @@ static void rare_way(struct conv *c, struct lot *l, const struct xexit *e, uint6
 		log_items(c, trace_at(c->x, e->trace), e->n_items);
 	if (e->n_before)
 		ipt_ptgen_ways(c->g, e->before, e->n_before, c->tsc);
-	if (e->quiet)
+	if (out && e->kind != EXIT_SYSCALL)
+		leaving_way(c, e, target);
+	else if (e->quiet)
 		quiet_way(c, e);
 	else
 		one_way(c, &e->way, target);
@@ -111,13 +143,29 @@ static void count(struct conv *c, struct xexit *e, uint64_t target)
 		vote(e, target);
 }
 
-static inline void way(struct conv *c, struct lot *l, struct xexit *e, uint64_t target)
+/* Out of code that is filtered out: of interest only when it leads to other. */
+static void outer_way(struct conv *c, struct lot *l, const struct xexit *e, uint64_t target,
+		      bool out)
+{
+	flush_lot(c, l);
+	if (e->epoch > c->epoch)
+		ipt_xl_begin_epoch(c, trace_at(c->x, e->trace)->head, e->epoch);
+	if (!out && e->kind != EXIT_SYSCALL)
+		ipt_ptgen_come(c->g, e->kind == EXIT_DIRECT ? e->target : target, IPT_X64, c->tsc);
+}
+
+/* @out: its target is filtered out. */
+static inline void way(struct conv *c, struct lot *l, struct xexit *e, uint64_t target, bool out)
 {
 	if (c->sample)
 		count(c, e, target);
+	if (__builtin_expect(e->out, 0)) {
+		outer_way(c, l, e, target, out);
+		return;
+	}
 	c->insns += e->n_items;
-	if (__builtin_expect(e->epoch > c->epoch || e->quiet || c->log_ip, 0)) {
-		rare_way(c, l, e, target);
+	if (__builtin_expect(e->epoch > c->epoch || e->quiet || c->log_ip || out, 0)) {
+		rare_way(c, l, e, target, out);
 		return;
 	}
 	for (unsigned int i = 0; i < e->n_before; i++)
@@ -133,25 +181,27 @@ static const uint8_t *resume(struct conv *c, const uint8_t *p)
 
 	memcpy(half, p, sizeof(half));
 	c->tsc = ipt_max_u64(c->tsc, (uint64_t)half[1] << 32 | half[0]);
-	ipt_ptgen_enable(c->g, c->resume_ip, IPT_X64, c->tsc);
+	ipt_xl_user_begins(c, c->resume_ip, c->resume_out);
 	return p + sizeof(half);
 }
 
 /* Where the indirect exit went: the address of a trace's head, or the one that follows. NULL: no
  * such trace. */
-static const uint8_t *target_of(const struct conv *c, const uint8_t *p, uint64_t *target)
+static const uint8_t *target_of(const struct conv *c, const uint8_t *p, uint64_t *target, bool *out)
 {
 	uint32_t id;
 
 	memcpy(&id, p, sizeof(id));
 	p += sizeof(id);
-	if (id == ID_RAW) {
+	if (id == ID_RAW || id == ID_OUT) {
+		*out = id == ID_OUT;
 		memcpy(target, p, sizeof(*target));
 		return p + sizeof(*target);
 	}
 	if (id >= __atomic_load_n(&c->x->n_traces, __ATOMIC_ACQUIRE))
 		return NULL;
 	*target = trace_at(c->x, id)->head;
+	*out = trace_at(c->x, id)->out;
 	return p;
 }
 
@@ -160,22 +210,36 @@ static void syscall_made(struct conv *c, struct lot *l, const struct xexit *e)
 	flush_lot(c, l);
 	ipt_ptgen_disable(c->g, c->tsc);
 	c->resume_ip = e->target;
+	c->resume_out = e->target_out;
 }
 
 void ipt_xl_convert_exit(struct conv *c, uint32_t exit)
 {
+	struct xexit *e = exit_at(c->x, exit);
 	struct lot l = {.n = 0};
 
-	way(c, &l, exit_at(c->x, exit), 0);
+	way(c, &l, e, 0, e->target_out);
 	flush_lot(c, &l);
 }
 
-void ipt_xl_convert_raw(struct conv *c, uint32_t exit, uint64_t target)
+void ipt_xl_convert_raw(struct conv *c, uint32_t exit, uint64_t target, bool out)
 {
 	struct lot l = {.n = 0};
 
-	way(c, &l, exit_at(c->x, exit), target);
+	way(c, &l, exit_at(c->x, exit), target, out);
 	flush_lot(c, &l);
+}
+
+/* Was this way out taken on the side where the thread is? A piece of work does not know what came
+ * before: its first way out tells. */
+static bool on_its_side(struct conv *c, const struct xexit *e)
+{
+	if (c->unsure && e->out) {
+		ipt_ptgen_seam(c->g, false, 0);
+		ipt_ptgen_enable_outside(c->g);
+	}
+	c->unsure = false;
+	return e->out == ipt_ptgen_outside(c->g);
 }
 
 /* The next record. False: it makes no sense. */
@@ -185,6 +249,7 @@ static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp, const 
 	struct xexit *e;
 	uint64_t target = 0;
 	uint32_t id;
+	bool out;
 
 	memcpy(&id, p, sizeof(id));
 	/* The records were written by another CPU a moment ago. */
@@ -195,6 +260,7 @@ static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp, const 
 			return false;
 		*pp = resume(c, p);
 		c->resume_ip = 0;
+		c->unsure = false;
 		return true;
 	}
 	if (!id || id >= c->n_exits || c->resume_ip)
@@ -202,11 +268,14 @@ static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp, const 
 	e = exit_at(c->x, id);
 	if (e->kind == EXIT_SYSCALL && p == hold)
 		return false;
+	out = e->target_out;
 	if (e->kind != EXIT_DIRECT && e->kind != EXIT_SYSCALL)
-		p = target_of(c, p, &target);
+		p = target_of(c, p, &target, &out);
 	if (!p)
 		return false;
-	way(c, l, e, target);
+	if (c->x->cfg.filtered && !on_its_side(c, e))
+		return false;
+	way(c, l, e, target, out);
 	if (e->kind == EXIT_SYSCALL)
 		syscall_made(c, l, e);
 	*pp = p;
@@ -260,6 +329,8 @@ void ipt_xl_convert_part(struct conv *c, uint32_t index, unsigned int items)
 
 	if (items && tr->epoch > c->epoch)
 		ipt_xl_begin_epoch(c, tr->head, tr->epoch);
+	if (tr->out)
+		return;
 	for (unsigned int i = 0; i < items; i++) {
 		uint64_t ip = tr->head + (uint64_t)(int64_t)tr->items[i].delta;
 		uint64_t next = i + 1 < tr->n_items

@@ -286,8 +286,14 @@ void ipt_xl_exit_direct(struct build *b, uint32_t id)
 	struct code *c = &b->c;
 	const struct xexit *e = exit_at(b->x, id);
 
-	/* Each cycle has a way back, which sees whether the segment is full. */
-	if (e->target > b->t->head && !e->far) {
+	/* Of code that is filtered out only the first translations tell of themselves. */
+	if (e->out && e->target_out && b->path->hot) {
+		ipt_xl_point(b, PT_EXITED, 0, id);
+		ipt_xl_jump_on(b, id);
+		return;
+	}
+	/* Each cycle has a way back, or out and in, which sees whether the segment is full. */
+	if (e->target > b->t->head && !e->far && e->out == e->target_out) {
 		exit_plain(b, id);
 		return;
 	}

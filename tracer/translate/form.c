@@ -31,6 +31,7 @@ struct former {
 	struct path *p;
 	struct calls calls;
 	uint64_t head;
+	bool out; /* it is filtered out: so is all of the path, or nothing of it */
 	unsigned int max_items, max_branches;
 	/* Hot: the trace that is followed at present, where in it, and the way out of it that is
 	 * taken most. */
@@ -111,15 +112,22 @@ static bool call(struct former *f, struct path_item *it, uint64_t *ip)
 	return true;
 }
 
+static bool same_side(const struct former *f, uint64_t ip)
+{
+	return outside(f->x, ip) == f->out;
+}
+
 /* Where the indirect branch that ends what is followed goes mostly; 0: nowhere mostly. */
 static uint64_t likely_target(const struct former *f, enum exit_kind kind)
 {
 	const struct xexit *e = f->choice;
+	uint64_t to;
 
 	if (!f->along || f->at + 1 != e->n_items || e->kind != kind ||
 	    f->p->n_ways == MAX_WAYS - 1 || SEEN(e->votes) < (int32_t)(SEEN(e->count) / 2))
 		return 0;
-	return SEEN(e->likely);
+	to = SEEN(e->likely);
+	return same_side(f, to) ? to : 0;
 }
 
 static bool go_on(struct former *f, struct path_item *it, enum item_event event, uint64_t to,
@@ -137,6 +145,9 @@ static bool ret(struct former *f, struct path_item *it, uint64_t *ip)
 {
 	bool elsewhere = f->along && f->at + 1 == f->choice->n_items && f->choice->kind == EXIT_RET;
 	uint64_t to = likely_target(f, EXIT_RET);
+
+	if (f->calls.n && !same_side(f, f->calls.ret[f->calls.n - 1]))
+		elsewhere = true;
 
 	if (f->x->cfg.noretcomp || ((!f->calls.n || elsewhere) && !to)) {
 		f->p->end = END_RET;
@@ -220,6 +231,8 @@ static bool room(const struct former *f, bool hot, uint64_t ip)
 	/* A loop closes where it began rather than somewhere inside. */
 	if (ip == f->head && p->n > f->max_items / 2)
 		return false;
+	if (p->n && !same_side(f, ip))
+		return false;
 	/* Cold code is translated once: the path ends where another begins. */
 	if (!hot && p->n && ipt_xl_is_head(f->x, ip))
 		return false;
@@ -232,6 +245,7 @@ bool ipt_xl_form(struct ipt_xl *x, struct path *p, uint64_t head, bool hot)
 		.x = x,
 		.p = p,
 		.head = head,
+		.out = outside(x, head),
 		.max_items = hot ? MAX_ITEMS : COLD_ITEMS,
 		.max_branches = hot ? MAX_BRANCHES : COLD_BRANCHES,
 	};
@@ -240,6 +254,7 @@ bool ipt_xl_form(struct ipt_xl *x, struct path *p, uint64_t head, bool hot)
 
 	p->n = p->n_branches = p->n_ways = 0;
 	p->end = END_DIRECT;
+	p->hot = hot;
 	p->check = p->quiet = false;
 	if (hot)
 		board(&f, head);

@@ -39,10 +39,12 @@ static void run(struct work *w, struct ipt_ptgen *g, struct ipt_buf **out)
 	ipt_ptgen_seam(g, w->enabled, 0);
 	*out = &w->out;
 	w->c.g = g;
+	w->c.unsure = w->enabled && w->c.x->cfg.filtered;
 	ipt_ptgen_batch(g, true);
 	ipt_xl_convert(&w->c, w->p, w->end, false);
 	ipt_ptgen_flush(g);
 	ipt_ptgen_batch(g, false);
+	w->outside = ipt_ptgen_outside(g);
 	*out = NULL;
 }
 

@@ -46,6 +46,7 @@ enum syscall_class { /* bytes of LOW_SYSTAB */
 
 #define ID_RESUME 0xffffffffu /* back from a syscall; low and high half of the TSC follow */
 #define ID_RAW    0xfffffffeu /* in place of a trace: address follows, low half first */
+#define ID_OUT    0xfffffffdu /* as ID_RAW, of code that is filtered out */
 
 enum exit_kind {
 	EXIT_DIRECT,  /* to `target` */
@@ -67,6 +68,8 @@ struct xexit {
 	uint8_t kind;
 	uint8_t n_before;
 	bool far;         /* its target's translation may be out of reach of a rel32 */
+	bool out;         /* of code that is filtered out */
+	bool target_out;  /* direct, syscall: so is its target */
 	uint8_t quiet;    /* its last branch may close a cycle without packets */
 	uint32_t jump;    /* its last instruction, in the cluster */
 	uint32_t patch;   /* what tells that jump where to go: a rel32, or an address if `far`; 0:
@@ -143,6 +146,7 @@ struct trace {
 	bool checks;               /* compares its source */
 	uint8_t level;             /* times its code was formed anew by what was taken */
 	bool queued;               /* to be formed anew */
+	bool out;                  /* of code that is filtered out */
 	struct ipt_went *ways;     /* up to each indirect branch on the path; owned */
 	struct ipt_way *way_store; /* what they point to; owned */
 	struct item *items;        /* owned */
@@ -224,6 +228,12 @@ static inline struct xexit *exit_at(const struct ipt_xl *x, uint32_t i)
 /* Memory that lives as long as the space, zeroed (space.c). */
 void *ipt_xl_keep(struct ipt_xl *x, size_t n);
 
+/* Is @va filtered out? Owner's. */
+static inline bool outside(const struct ipt_xl *x, uint64_t va)
+{
+	return x->cfg.filtered && x->ops->outside(x->host, va);
+}
+
 static inline uint32_t head_bit(uint64_t va)
 {
 	return (uint32_t)(va ^ va >> 16) & 0xffff;
@@ -259,6 +269,7 @@ struct path {
 	unsigned int n, n_branches, n_ways;
 	enum end_kind end;
 	uint64_t next; /* END_DIRECT, END_SYSCALL: where it goes on */
+	bool hot;      /* laid by the profile */
 	bool check;    /* source must be compared */
 	bool quiet;    /* ends with a branch that may close a cycle without packets */
 };
@@ -445,6 +456,8 @@ struct conv {
 	void (*log_ip)(void *arg, uint64_t ip);               /* NULL: not wanted */
 	void *log_arg;
 	uint64_t resume_ip; /* after the syscall that it is in; 0: it is in none */
+	bool resume_out;    /* that is filtered out */
+	bool unsure;        /* whether it begins in code that is filtered out */
 	uint64_t tsc;       /* of the last record that told one */
 	uint32_t epoch;
 	unsigned int sample; /* records still to be counted */
@@ -461,6 +474,7 @@ struct work {                   /* records to convert */
 	unsigned int segment;
 	bool finished;
 	bool enabled; /* it begins in user code */
+	bool outside; /* it ended in code that is filtered out */
 	struct ipt_xl_thread *t;
 	struct ipt_buf out;
 };
@@ -494,8 +508,10 @@ const uint8_t *ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *e
 void ipt_xl_convert_part(struct conv *c, uint32_t index, unsigned int items);
 /* As if the record of @exit (direct) stood there. */
 void ipt_xl_convert_exit(struct conv *c, uint32_t exit);
-/* The indirect exit @exit went to @target. */
-void ipt_xl_convert_raw(struct conv *c, uint32_t exit, uint64_t target);
+/* The indirect exit @exit went to @target, which is filtered out or not. */
+void ipt_xl_convert_raw(struct conv *c, uint32_t exit, uint64_t target, bool out);
+/* User code goes on at @ip. */
+void ipt_xl_user_begins(struct conv *c, uint64_t ip, bool out);
 /* Code of version @epoch holds from here, at @ip, on. */
 void ipt_xl_begin_epoch(struct conv *c, uint64_t ip, uint32_t epoch);
 

@@ -98,7 +98,9 @@ static void hand_out(struct ipt_xl_thread *t)
 
 	while ((w = ipt_xl_take_work(t))) {
 		t->sink.pt(t->sink_arg, w->out.data, w->out.len);
-		ipt_ptgen_seam(t->c.g, true, w->out.len);
+		ipt_ptgen_seam(t->c.g, !w->outside, w->out.len);
+		if (w->outside)
+			ipt_ptgen_enable_outside(t->c.g);
 		t->insns += w->c.insns;
 		t->c.tsc = ipt_max_u64(t->c.tsc, w->c.tsc);
 		t->c.broken |= w->c.broken;
@@ -163,9 +165,9 @@ bool ipt_xl_thread_enter(struct ipt_xl_thread *t, struct user_regs_struct *regs,
 
 	if (!va)
 		return false;
-	if (!ipt_ptgen_enabled(t->c.g))
-		ipt_ptgen_enable(t->c.g, regs->rip, IPT_X64, tsc);
 	t->c.tsc = ipt_max_u64(t->c.tsc, tsc);
+	if (!ipt_ptgen_enabled(t->c.g))
+		ipt_xl_user_begins(&t->c, regs->rip, outside(t->x, regs->rip));
 	t->c.epoch = t->x->epoch;
 	use_segment(t, t->segment);
 	t->c.resume_ip = 0;
@@ -189,7 +191,7 @@ static void settle(struct ipt_xl_thread *t, const struct place *p, uint64_t ptr)
 	case PLACE_RAW:
 		memcpy(&exit, at(t, ptr), sizeof(exit));
 		if (exit && exit < t->x->n_exits)
-			ipt_xl_convert_raw(&t->c, exit, p->ip);
+			ipt_xl_convert_raw(&t->c, exit, p->ip, outside(t->x, p->ip));
 		break;
 	}
 }
@@ -264,7 +266,7 @@ static enum ipt_xl_ask to_target(struct ipt_xl_thread *t, uint64_t target, uint6
 	if (at_va) {
 		/* A break for changed code ends here. */
 		if (t->broken)
-			ipt_ptgen_enable(t->c.g, target, IPT_X64, t->c.tsc);
+			ipt_xl_user_begins(&t->c, target, outside(t->x, target));
 		t->broken = false;
 		return reply(t, at_va);
 	}
@@ -275,7 +277,7 @@ static enum ipt_xl_ask to_target(struct ipt_xl_thread *t, uint64_t target, uint6
 static void commit_raw(struct ipt_xl_thread *t)
 {
 	uint64_t ptr = pointer(t), target = slot_u64(t, SL_TARGET);
-	uint32_t raw = ID_RAW;
+	uint32_t raw = outside(t->x, target) ? ID_OUT : ID_RAW;
 
 	memcpy(at(t, ptr + 4), &raw, sizeof(raw));
 	memcpy(at(t, ptr + 8), &target, sizeof(target));

@@ -51,6 +51,8 @@ struct ipt_xl_ops {
 	/* The 4096 code bytes of the page at @va as they are now and as the trace has them; lent
 	 * until the next call. NULL: no code there. *flags is read and written. */
 	const uint8_t *(*page)(void *host, uint64_t va, unsigned int *flags);
+	/* Is @va code that is filtered out? Asked when cfg.filtered. */
+	bool (*outside)(void *host, uint64_t va);
 	/* A hole of the program's address space for @size bytes within [lo, hi); 0: none. */
 	uint64_t (*hole)(void *host, uint64_t lo, uint64_t hi, uint64_t size);
 };
@@ -59,6 +61,7 @@ struct ipt_xl_cfg {
 	bool noretcomp;
 	bool all_syscalls; /* each syscall is stepped (they are recorded) */
 	bool fsgsbase;
+	bool filtered; /* some code is not to be recorded */
 };
 
 /* @host is handed to the ops; it may be changed with ipt_xl_host(). */
