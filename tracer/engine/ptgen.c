@@ -6,68 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "engine/engine.h"
-
-#define RET_DEPTH  64
-#define LONG_TNT   47 /* outcomes of a long TNT packet */
-#define PSB_MARGIN 32 /* most bytes written between two looks at whether a PSB is due */
-#define OUT_MAX    65536
-#define OP_TIP_PGD 0x01
-#define OUT_ROOM   512 /* more than is written between two looks at the room left */
-
-/*
- * Return addresses of calls since the last PSB. The hardware pops at every RET, compressed or not;
- * libipt pops at compressed ones only. Two stacks follow both, and a RET is compressed only when
- * both tops agree, so that every decoder finds its way after a return that no call made.
- */
-struct ret_stack {
-	uint64_t ip[RET_DEPTH];
-	unsigned int top; /* next free slot, modulo RET_DEPTH */
-	unsigned int n;
-};
-
-struct ipt_ptgen {
-	struct ipt_ptgen_cfg cfg;
-	ipt_ptgen_sink sink;
-	void *arg;
-	uint64_t pos;    /* bytes handed to the sink */
-	uint64_t psb_at; /* position of the last PSB */
-	uint64_t tnt;
-	unsigned int n_tnt, max_tnt;
-	bool enabled;
-	bool outside; /* enabled, but no packets */
-	bool psb_due; /* at the next chance, whatever the distance */
-	bool batch;   /* bytes collect */
-	bool bmi2;    /* the CPU has PDEP */
-	bool mode_known;
-	enum ipt_xmode mode;
-	struct ipt_lastip last;
-	struct ret_stack all;  /* popped by each RET */
-	struct ret_stack comp; /* popped by compressed RETs */
-	unsigned int n_out;
-	uint8_t out[OUT_MAX];
-};
-
-static void stack_push(struct ret_stack *s, uint64_t ip)
-{
-	s->ip[s->top] = ip;
-	s->top = (s->top + 1) % RET_DEPTH;
-	if (s->n < RET_DEPTH)
-		s->n++;
-}
-
-static bool stack_top_is(const struct ret_stack *s, uint64_t ip)
-{
-	return s->n && s->ip[(s->top + RET_DEPTH - 1) % RET_DEPTH] == ip;
-}
-
-static void stack_pop(struct ret_stack *s)
-{
-	if (!s->n)
-		return;
-	s->top = (s->top + RET_DEPTH - 1) % RET_DEPTH;
-	s->n--;
-}
+#include "engine/ptgen_priv.h"
 
 static void put(struct ipt_ptgen *g, const struct ipt_pkt *pkt)
 {
@@ -83,34 +22,12 @@ static void put_kind(struct ipt_ptgen *g, enum ipt_pkt_kind kind)
 	put(g, &(struct ipt_pkt){.kind = kind});
 }
 
-/* Bytes of an IP by its compression; SDM "IP Compression". */
-static const uint8_t ip_bytes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
-
-/* TIP, TIP.PGE, TIP.PGD and FUP; their usual forms without a branch that would be hard to predict.
- */
-static inline void put_ip_op(struct ipt_ptgen *g, uint8_t op, uint64_t ip)
-{
-	static const uint8_t ipc_by_size[3] = {IPT_IPC_UPDATE16, IPT_IPC_UPDATE32, IPT_IPC_SEXT48};
-	uint64_t diff = ip ^ g->last.ip, payload = ip;
-	unsigned int ipc, size;
-
-	if (__builtin_expect(g->last.valid && (uint64_t)((int64_t)(ip << 16) >> 16) == ip, 1)) {
-		size = (diff >> 16 != 0) + (diff >> 32 != 0);
-		ipc = ipc_by_size[size];
-		size = 2 * size + 2;
-		g->last.ip = ip;
-	} else {
-		ipc = ipt_lastip_compress(&g->last, ip, &payload);
-		size = ip_bytes[ipc];
-	}
-	g->out[g->n_out] = (uint8_t)(ipc << 5 | op);
-	memcpy(g->out + g->n_out + 1, &payload, sizeof(payload));
-	g->n_out += 1u + size;
-}
-
 static void put_ip(struct ipt_ptgen *g, enum ipt_pkt_kind kind, uint64_t ip)
 {
-	put_ip_op(g, kind == IPT_PKT_TIP ? 0x0d : kind == IPT_PKT_TIP_PGE ? 0x11 : 0x1d, ip);
+	uint8_t op = kind == IPT_PKT_TIP ? OP_TIP : kind == IPT_PKT_TIP_PGE ? 0x11 : 0x1d;
+	const uint8_t *end = put_ip_op(g, g->out + g->n_out, op, ip);
+
+	g->n_out = (unsigned int)(end - g->out);
 }
 
 static void put_tsc(struct ipt_ptgen *g, uint64_t tsc)
@@ -151,22 +68,11 @@ static void add_bit(struct ipt_ptgen *g, bool taken)
 		put_tnt(g);
 }
 
-static void __attribute__((noinline)) give(struct ipt_ptgen *g)
+void ipt_ptgen_give(struct ipt_ptgen *g)
 {
 	g->sink(g->arg, g->out, g->n_out);
 	g->pos += g->n_out;
 	g->n_out = 0;
-}
-
-static inline void hand_over(struct ipt_ptgen *g)
-{
-	if (g->n_out && (!g->batch || g->n_out >= OUT_MAX - OUT_ROOM))
-		give(g);
-}
-
-static bool is_psb_due(const struct ipt_ptgen *g)
-{
-	return g->psb_due || g->pos + g->n_out - g->psb_at + PSB_MARGIN > g->cfg.psb_bytes;
 }
 
 static void forget_calls(struct ipt_ptgen *g)
@@ -175,9 +81,7 @@ static void forget_calls(struct ipt_ptgen *g)
 	g->comp.n = 0;
 }
 
-/* SDM "PSB+": while packets are enabled the state of the CPU at @ip, else the time only. The IP in
- * it is never compressed against anything before the PSB. */
-static void put_psb_plus(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
+void ipt_ptgen_put_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
 {
 	put_tnt(g);
 	g->psb_at = g->pos + g->n_out;
@@ -225,7 +129,7 @@ void ipt_ptgen_enable(struct ipt_ptgen *g, uint64_t ip, enum ipt_xmode mode, uin
 {
 	ipt_assert(!g->enabled, "enable while enabled");
 	if (is_psb_due(g))
-		put_psb_plus(g, 0, tsc);
+		ipt_ptgen_put_psb(g, 0, tsc);
 	else
 		put_tsc(g, tsc);
 	if (!g->mode_known || g->mode != mode)
@@ -246,7 +150,9 @@ void ipt_ptgen_leave(struct ipt_ptgen *g, uint64_t next, bool branch)
 	ipt_assert(g->enabled && !g->outside, "leave while not inside");
 	put_tnt(g);
 	if (branch) {
-		put_ip_op(g, OP_TIP_PGD, next);
+		const uint8_t *end = put_ip_op(g, g->out + g->n_out, OP_TIP_PGD, next);
+
+		g->n_out = (unsigned int)(end - g->out);
 	} else {
 		put_ip(g, IPT_PKT_FUP, next);
 		put_kind(g, IPT_PKT_TIP_PGD);
@@ -317,27 +223,19 @@ static void do_call(struct ipt_ptgen *g, const struct ipt_insn *insn, uint64_t i
 {
 	uint64_t ret = ip + insn->len;
 
-	if (g->cfg.noretcomp)
-		return;
 	if (g->mode != IPT_X64)
 		ret = (uint32_t)ret;
 	if (insn->iclass == IPT_IC_CALL && insn->target == ret)
 		return;
-	stack_push(&g->all, ret);
-	stack_push(&g->comp, ret);
+	push_call(g, ret);
 }
 
 static void do_ret(struct ipt_ptgen *g, uint64_t next)
 {
-	bool same = stack_top_is(&g->all, next) && stack_top_is(&g->comp, next);
-
-	stack_pop(&g->all);
-	if (same) {
-		stack_pop(&g->comp);
+	if (pop_matches(g, next))
 		add_bit(g, true);
-	} else {
+	else
 		put_tip(g, next);
-	}
 }
 
 static void do_far(struct ipt_ptgen *g, uint64_t next, enum ipt_xmode next_mode)
@@ -375,7 +273,7 @@ void ipt_ptgen_insn(struct ipt_ptgen *g, const struct ipt_insn *insn, uint64_t i
 	if (!makes_packet(insn))
 		return;
 	if (is_psb_due(g))
-		put_psb_plus(g, ip, tsc);
+		ipt_ptgen_put_psb(g, ip, tsc);
 	switch (insn->iclass) {
 	case IPT_IC_COND: add_bit(g, next != ip + insn->len); break;
 	case IPT_IC_RET: do_ret(g, next); break;
@@ -420,194 +318,11 @@ void ipt_ptgen_overflow(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
 	hand_over(g);
 }
 
-void ipt_ptgen_batch(struct ipt_ptgen *g, bool on)
-{
-	g->batch = on;
-	hand_over(g);
-}
-
-static inline void put_full_long(struct ipt_ptgen *g, uint64_t outcomes)
-{
-	uint64_t bytes = (1ull << LONG_TNT | outcomes) << 16 | 0xa302;
-
-	memcpy(g->out + g->n_out, &bytes, sizeof(bytes));
-	g->n_out += sizeof(bytes);
-	g->tnt = 0;
-	g->n_tnt = 0;
-}
-
-static inline void add_bits_long(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
-{
-	while (g->n_tnt + n >= LONG_TNT) {
-		n -= LONG_TNT - g->n_tnt;
-		put_full_long(g, g->tnt << (LONG_TNT - g->n_tnt) | bits >> n);
-		bits &= (1ull << n) - 1;
-	}
-	g->tnt = g->tnt << n | bits;
-	g->n_tnt += n;
-}
-
-/* Six outcomes a byte, one bit from its low end, the newest in the lowest byte. */
-static inline __attribute__((always_inline)) uint64_t spread(uint64_t v, bool bmi2)
-{
-	uint64_t out;
-
-	if (bmi2) {
-		__asm__("pdep %2, %1, %0" : "=r"(out) : "r"(v), "r"(0x7e7e7e7e7e7e7e7eull));
-		return out;
-	}
-	v = (v & 0xffffff) | (v & 0xffffff000000) << 8;
-	v = (v & 0x00000fff00000fff) | (v & 0x00fff00000fff000) << 4;
-	return ((v & 0x003f003f003f003f) | (v & 0x0fc00fc00fc00fc0) << 2) << 1;
-}
-
-/* Up to 42 outcomes (and no other bits) to those pending, at most five: all full short packets at
- * once. How many there are is as good as random: eight bytes are written always, as many kept as
- * there are. */
-static inline __attribute__((always_inline)) void add_bits_short(struct ipt_ptgen *g, uint64_t bits,
-								 unsigned int n, bool bmi2)
-{
-	unsigned int total = g->n_tnt + n, full = total / 6, rest = total - 6 * full;
-	uint64_t all = g->tnt << n | bits;
-	uint64_t bytes = __builtin_bswap64(spread(all >> rest, bmi2) | 0x8080808080808080ull);
-
-	/* Shifted in two steps: by 64 when there are none. */
-	bytes = bytes >> (56 - 8 * full) >> 8;
-	memcpy(g->out + g->n_out, &bytes, sizeof(bytes));
-	g->n_out += full;
-	g->n_tnt = rest;
-	g->tnt = all & ((1ull << rest) - 1);
-}
-
-static inline __attribute__((always_inline)) void add_bits(struct ipt_ptgen *g, uint64_t bits,
-							   unsigned int n, bool bmi2)
-{
-	if (g->cfg.long_tnt) {
-		add_bits_long(g, bits, n);
-		return;
-	}
-	if (__builtin_expect(n > 42, 0)) {
-		add_bits_short(g, bits >> 32, n - 32, bmi2);
-		bits &= 0xffffffff;
-		n = 32;
-	}
-	add_bits_short(g, bits, n, bmi2);
-}
-
-void ipt_ptgen_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n)
-{
-	add_bits(g, bits, n, false);
-	hand_over(g);
-}
-
-static inline void add_call(struct ipt_ptgen *g, uint64_t ret)
-{
-	if (g->cfg.noretcomp)
-		return;
-	stack_push(&g->all, ret);
-	stack_push(&g->comp, ret);
-}
-
-void ipt_ptgen_call(struct ipt_ptgen *g, uint64_t ret)
-{
-	add_call(g, ret);
-}
-
-/* Calls nested so deep pushed over the oldest entries. */
-static inline void push_over(struct ipt_ptgen *g, unsigned int depth)
-{
-	unsigned int left = depth < RET_DEPTH ? RET_DEPTH - depth : 0;
-
-	if (g->all.n > left)
-		g->all.n = left;
-	if (g->comp.n > left)
-		g->comp.n = left;
-}
-
-void ipt_ptgen_ret(struct ipt_ptgen *g, uint64_t next)
-{
-	do_ret(g, next);
-	hand_over(g);
-}
-
-void ipt_ptgen_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)
-{
-	if (!g->outside && is_psb_due(g))
-		put_psb_plus(g, ip, tsc);
-	hand_over(g);
-}
-
-static inline __attribute__((always_inline)) void end_way(struct ipt_ptgen *g,
-							  const struct ipt_way *w, uint64_t target)
-{
-	if (w->inner)
-		push_over(g, w->inner);
-	for (unsigned int i = 0; i < w->n_calls; i++)
-		add_call(g, w->calls[i]);
-	switch ((enum ipt_way_end)w->end) {
-	case IPT_WAY_ON: break;
-	case IPT_WAY_RET: do_ret(g, target); break;
-	case IPT_WAY_CALL:
-		if (w->ret)
-			add_call(g, w->ret);
-		put_tip(g, target);
-		break;
-	case IPT_WAY_JMP: put_tip(g, target); break;
-	}
-}
-
-/* Position in the buffer from which on a PSB is due, or the buffer is to be handed over. */
-static unsigned int out_until(const struct ipt_ptgen *g)
-{
-	uint64_t psb = g->psb_at + g->cfg.psb_bytes - PSB_MARGIN;
-	uint64_t left = psb > g->pos ? psb - g->pos : 0;
-
-	if (g->psb_due || !g->batch)
-		return 0;
-	return (unsigned int)(left < OUT_MAX - OUT_ROOM ? left : OUT_MAX - OUT_ROOM);
-}
-
-static inline __attribute__((always_inline)) void
-add_ways(struct ipt_ptgen *g, const struct ipt_went *w, size_t n, uint64_t tsc, bool bmi2)
-{
-	unsigned int until = out_until(g);
-
-	for (size_t i = 0; i < n; i++) {
-		const struct ipt_way *way = w[i].way;
-
-		if (__builtin_expect(g->n_out >= until, 0)) {
-			hand_over(g);
-			if (way->psb_ip && is_psb_due(g))
-				put_psb_plus(g, way->psb_ip, tsc);
-			until = out_until(g);
-		}
-		if (way->n_bits)
-			add_bits(g, way->bits, way->n_bits, bmi2);
-		if (way->more)
-			end_way(g, way, w[i].target);
-	}
-	hand_over(g);
-}
-
-__attribute__((target("bmi2"))) static void ways_bmi2(struct ipt_ptgen *g, const struct ipt_went *w,
-						      size_t n, uint64_t tsc)
-{
-	add_ways(g, w, n, tsc, true);
-}
-
-void ipt_ptgen_ways(struct ipt_ptgen *g, const struct ipt_went *w, size_t n, uint64_t tsc)
-{
-	if (g->bmi2)
-		ways_bmi2(g, w, n, tsc);
-	else
-		add_ways(g, w, n, tsc, false);
-}
-
 void ipt_ptgen_seam(struct ipt_ptgen *g, bool enabled, uint64_t others)
 {
 	put_tnt(g);
 	if (g->n_out)
-		give(g);
+		ipt_ptgen_give(g);
 	g->pos += others;
 	g->psb_due = true;
 	g->enabled = enabled;

@@ -301,12 +301,25 @@ static void compare_page(struct thr *t, const struct amap *m, uint64_t va)
 	ipt_u64map_put(&as->fresh, va / PAGE, as);
 }
 
+/* May its bytes be others than the trace's, though nothing can change them now? */
+static bool is_doubtful(const struct amap *m)
+{
+	return m->kind == IPT_SB_MAP_ANON || m->touched;
+}
+
 const uint8_t *ipt_sess_known_page(struct thr *t, uint64_t va)
 {
 	struct aspace *as = t->proc->as;
 	const struct amap *m = ipt_aspace_find(as, va);
+	const uint8_t *had = m ? ipt_u64map_get(&as->pages, va / PAGE) : NULL;
+	uint8_t now[PAGE];
 
-	return m && !changes_quietly(m) ? ipt_u64map_get(&as->pages, va / PAGE) : NULL;
+	if (!had || changes_quietly(m))
+		return NULL;
+	if (is_doubtful(m) &&
+	    (ipt_mem_read(t->tid, va & ~(uint64_t)(PAGE - 1), now, PAGE) || memcmp(had, now, PAGE)))
+		return NULL;
+	return had;
 }
 
 const uint8_t *ipt_sess_code_page(struct thr *t, uint64_t va, bool *changeable)
@@ -317,7 +330,7 @@ const uint8_t *ipt_sess_code_page(struct thr *t, uint64_t va, bool *changeable)
 	if (!m || m->kind == IPT_SB_MAP_VSYSCALL)
 		return NULL;
 	*changeable = changes_quietly(m);
-	if (m->kind == IPT_SB_MAP_ANON || m->touched || *changeable)
+	if (is_doubtful(m) || *changeable)
 		compare_page(t, m, va);
 	else if (!ipt_u64map_get(&as->pages, va / PAGE))
 		record_code(t, m, va);

@@ -159,7 +159,7 @@ uint32_t ipt_xl_new_exit(struct build *b, enum exit_kind kind, unsigned int done
 	struct xexit *e;
 
 	if (!*chunk)
-		*chunk = ipt_xcalloc(EXIT_CHUNK, sizeof(**chunk));
+		*chunk = ipt_xl_exit_chunk();
 	e = exit_at(x, x->n_exits);
 	*e = (struct xexit){.target = target,
 			    .trace = b->index,
@@ -177,6 +177,7 @@ uint32_t ipt_xl_new_exit(struct build *b, enum exit_kind kind, unsigned int done
 	e->before = b->t->ways;
 	e->n_before = (uint8_t)o.n_ways;
 	e->quiet = kind == EXIT_DIRECT && b->path->quiet && done == b->path->n && !off;
+	e->special = e->quiet || e->out || e->target_out || kind == EXIT_SYSCALL;
 	b->t->n_exits++;
 	return x->n_exits++;
 }

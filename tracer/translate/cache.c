@@ -263,8 +263,11 @@ static bool translate(struct ipt_xl *x, uint64_t head, bool hot)
 	if (cluster < 0 || index / TRACE_CHUNK + 1 >= MAX_CHUNKS ||
 	    x->n_exits / EXIT_CHUNK + 1 >= MAX_CHUNKS || !ipt_xl_form(x, &path, head, hot))
 		return false;
-	if (!*chunk)
+	if (!*chunk) {
 		*chunk = ipt_xcalloc(TRACE_CHUNK, sizeof(**chunk));
+		x->head_chunks[index / TRACE_CHUNK] = ipt_xcalloc(TRACE_CHUNK, sizeof(uint64_t));
+	}
+	x->head_chunks[index / TRACE_CHUNK][index % TRACE_CHUNK] = head;
 	ipt_xl_build(x, index, &path, (unsigned int)cluster);
 	__atomic_store_n(&x->n_traces, index + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&x->n_exits_whole, x->n_exits, __ATOMIC_RELEASE);

@@ -3,7 +3,7 @@
  * made. */
 #include "priv.h"
 
-#define SAMPLE   8192u /* records of each piece that count for the profile */
+#define SAMPLE   4096u /* records of each piece that count for the profile */
 #define PREFETCH 1024
 #define LOT      256
 
@@ -252,8 +252,6 @@ static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp, const 
 	bool out;
 
 	memcpy(&id, p, sizeof(id));
-	/* The records were written by another CPU a moment ago. */
-	__builtin_prefetch(p + PREFETCH);
 	p += sizeof(id);
 	if (id == ID_RESUME) {
 		if (!c->resume_ip)
@@ -282,6 +280,46 @@ static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp, const 
 	return true;
 }
 
+/* Records that are nothing but ways, as long as they come: nearly all. */
+static const uint8_t *common_records(struct conv *c, struct lot *l, const uint8_t *p,
+				     const uint8_t *end)
+{
+	const struct ipt_xl *x = c->x;
+	uint32_t n_traces = __atomic_load_n(&x->n_traces, __ATOMIC_ACQUIRE), id[2];
+	uint64_t insns = 0;
+	unsigned int n = l->n;
+
+	for (; end - p >= (ptrdiff_t)sizeof(id); p += sizeof(id[0])) {
+		const struct xexit *e;
+
+		memcpy(id, p, sizeof(id));
+		/* The records were written by another CPU a moment ago. */
+		__builtin_prefetch(p + PREFETCH);
+		if (id[0] >= c->n_exits)
+			break;
+		e = exit_at(x, id[0]);
+		if (e->special || e->epoch > c->epoch ||
+		    (e->kind != EXIT_DIRECT && id[1] >= n_traces))
+			break;
+		if (n > LOT - 1 - MAX_WAYS) {
+			ipt_ptgen_ways(c->g, l->v, n, c->tsc);
+			n = 0;
+		}
+		for (unsigned int i = 0; i < e->n_before; i++)
+			l->v[n++] = e->before[i];
+		l->v[n].way = &e->way;
+		insns += e->n_items;
+		if (e->kind != EXIT_DIRECT) {
+			l->v[n].target = head_at(x, id[1]);
+			p += sizeof(id[1]);
+		}
+		n++;
+	}
+	l->n = n;
+	c->insns += insns;
+	return p;
+}
+
 /* The memory that holds the records is the program's too: it may have written there. */
 const uint8_t *ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *end, bool hold)
 {
@@ -290,8 +328,10 @@ const uint8_t *ipt_xl_convert(struct conv *c, const uint8_t *p, const uint8_t *e
 	l.n = 0;
 	c->sample = SAMPLE;
 	c->n_exits = __atomic_load_n(&c->x->n_exits_whole, __ATOMIC_ACQUIRE);
-	while (p < end && one_record(c, &l, &p, hold ? end : NULL))
-		;
+	do {
+		if (!c->sample && !c->resume_ip && !c->log_ip && !c->x->cfg.filtered)
+			p = common_records(c, &l, p, end);
+	} while (p < end && one_record(c, &l, &p, hold ? end : NULL));
 	flush_lot(c, &l);
 	if (p == end || (hold && end - p == 4 && !c->resume_ip))
 		return p;

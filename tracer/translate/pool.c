@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define MAX_WORKERS 16u
+#define MAX_SPARE   8u
 
 struct ipt_xl_pool {
 	pthread_mutex_t lock;
@@ -20,6 +21,9 @@ struct ipt_xl_pool {
 	struct ipt_ptgen_cfg cfg;
 	struct ipt_ptgen *own; /* for work without workers; owned */
 	struct ipt_buf *out;   /* where `own` writes now */
+	/* Of work that is done: fresh memory costs more than what is written to it. */
+	struct ipt_buf spare[MAX_SPARE];
+	unsigned int n_spare;
 	bool end;
 	void (*wake)(void *arg);
 	void *wake_arg;
@@ -123,6 +127,8 @@ void ipt_xl_pool_free(struct ipt_xl_pool *p)
 	pthread_cond_destroy(&p->more);
 	pthread_cond_destroy(&p->less);
 	ipt_ptgen_free(p->own);
+	for (unsigned int i = 0; i < p->n_spare; i++)
+		ipt_buf_fini(&p->spare[i]);
 	free(p);
 }
 
@@ -135,6 +141,8 @@ void ipt_xl_submit(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *end
 	*w = (struct work){.t = t, .c = t->c, .p = p, .end = end, .segment = segment};
 	w->c.insns = 0;
 	pthread_mutex_lock(&pool->lock);
+	if (pool->n_spare)
+		w->out = pool->spare[--pool->n_spare];
 	/* Records converted before may have ended inside a syscall. */
 	w->enabled = t->works || ipt_ptgen_enabled(t->c.g);
 	t->busy[segment]++;
@@ -186,4 +194,17 @@ struct work *ipt_xl_take_work(struct ipt_xl_thread *t)
 	}
 	pthread_mutex_unlock(&t->pool->lock);
 	return w;
+}
+
+void ipt_xl_free_work(struct ipt_xl_pool *p, struct work *w)
+{
+	pthread_mutex_lock(&p->lock);
+	if (p->n_spare < MAX_SPARE) {
+		w->out.len = 0;
+		p->spare[p->n_spare++] = w->out;
+		w->out = (struct ipt_buf){0};
+	}
+	pthread_mutex_unlock(&p->lock);
+	ipt_buf_fini(&w->out);
+	free(w);
 }

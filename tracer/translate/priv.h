@@ -57,28 +57,30 @@ enum exit_kind {
 };
 
 struct xexit {
+	/* First what converting a record of it looks at: one line of the CPU's cache. */
 	struct ipt_way way; /* from the trace's head, or its last indirect branch, to here */
 	const struct ipt_went *before; /* ways up to those branches; lent from the trace's */
-	uint64_t target;
-	uint64_t likely; /* indirect: where it goes most */
-	uint32_t count;  /* how often it was taken (converter's, racy) */
-	uint32_t trace;
-	uint32_t epoch;   /* of the trace */
-	uint16_t n_items; /* instructions done when leaving here */
+	uint32_t epoch;                /* of the trace */
+	uint16_t n_items;              /* instructions done when leaving here */
 	uint8_t kind;
 	uint8_t n_before;
-	bool far;         /* its target's translation may be out of reach of a rel32 */
-	bool out;         /* of code that is filtered out */
-	bool target_out;  /* direct, syscall: so is its target */
-	uint8_t quiet;    /* its last branch may close a cycle without packets */
+	bool special;    /* quiet, a syscall, or at a border of what is recorded; or none at all */
+	uint8_t quiet;   /* its last branch may close a cycle without packets */
+	bool out;        /* of code that is filtered out */
+	bool target_out; /* direct, syscall: so is its target */
+	uint32_t trace;
+	uint64_t target;
+	uint64_t likely;  /* indirect: where it goes most */
+	uint32_t count;   /* how often it was taken (converter's, racy) */
+	int32_t votes;    /* for `likely` */
 	uint32_t jump;    /* its last instruction, in the cluster */
 	uint32_t patch;   /* what tells that jump where to go: a rel32, or an address if `far`; 0:
 			     none */
 	uint32_t miss;    /* where that jump goes while not linked */
 	uint32_t linked;  /* trace + 1 */
 	uint32_t next_in; /* next exit + 1 that is linked to the same trace */
-	int32_t votes;    /* for `likely` */
-};
+	bool far;         /* its target's translation may be out of reach of a rel32 */
+} __attribute__((aligned(64)));
 
 enum item_event {
 	EV_NONE,
@@ -181,6 +183,7 @@ struct ipt_xl {
 	struct cluster clusters[IPT_XL_CLUSTERS];
 	unsigned int n_clusters;
 	struct trace *trace_chunks[MAX_CHUNKS];
+	uint64_t *head_chunks[MAX_CHUNKS]; /* their heads, for who needs only these */
 	uint32_t n_traces;
 	struct xexit *exit_chunks[MAX_CHUNKS];
 	uint32_t n_exits;
@@ -218,6 +221,11 @@ struct ipt_xl {
 static inline struct trace *trace_at(const struct ipt_xl *x, uint32_t i)
 {
 	return &x->trace_chunks[i / TRACE_CHUNK][i % TRACE_CHUNK];
+}
+
+static inline uint64_t head_at(const struct ipt_xl *x, uint32_t i)
+{
+	return x->head_chunks[i / TRACE_CHUNK][i % TRACE_CHUNK];
 }
 
 static inline struct xexit *exit_at(const struct ipt_xl *x, uint32_t i)
@@ -442,6 +450,7 @@ extern const uint8_t ipt_xl_stubs[], ipt_xl_stubs_end[], ipt_xl_stub_miss[], ipt
 	ipt_xl_stub_wait[];
 
 uint64_t ipt_xl_stub_va(const struct ipt_xl *x, const uint8_t *stub);
+struct xexit *ipt_xl_exit_chunk(void);
 /* Control block of a free slot; -1: none. */
 int ipt_xl_slot_take(struct ipt_xl *x);
 void ipt_xl_slot_release(struct ipt_xl *x, int slot);
@@ -521,8 +530,10 @@ void ipt_xl_submit(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *end
 /* All of its work is done. */
 void ipt_xl_wait_idle(struct ipt_xl_thread *t);
 bool ipt_xl_segment_free(struct ipt_xl_thread *t, unsigned int segment);
-/* The next piece of work that is done and in order; the caller's. NULL: none. */
+/* The next piece of work that is done and in order; the caller's, until it gives it back. NULL:
+ * none. */
 struct work *ipt_xl_take_work(struct ipt_xl_thread *t);
+void ipt_xl_free_work(struct ipt_xl_pool *p, struct work *w);
 
 /* --- where.c --- */
 

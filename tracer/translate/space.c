@@ -20,6 +20,16 @@
 #define KEEP_BLOCK   (256u << 10)
 #define REACH        0x60000000ull
 
+/* Zeroed, and aligned as exits are. */
+struct xexit *ipt_xl_exit_chunk(void)
+{
+	void *p = mmap(NULL, EXIT_CHUNK * sizeof(struct xexit), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ipt_assert(p != MAP_FAILED, "out of memory");
+	return p;
+}
+
 struct ipt_xl *ipt_xl_new(const struct ipt_xl_cfg *cfg, const struct ipt_xl_ops *ops, void *host)
 {
 	struct ipt_xl *x = ipt_xcalloc(1, sizeof(*x));
@@ -31,7 +41,8 @@ struct ipt_xl *ipt_xl_new(const struct ipt_xl_cfg *cfg, const struct ipt_xl_ops 
 	x->fd = -1;
 	x->epoch = 1;
 	x->n_exits = 1; /* no exit and no trace has the number 0 */
-	x->exit_chunks[0] = ipt_xcalloc(EXIT_CHUNK, sizeof(*x->exit_chunks[0]));
+	x->exit_chunks[0] = ipt_xl_exit_chunk();
+	x->exit_chunks[0][0].special = true;
 	x->cache = ipt_xcalloc(DECODE_SLOTS, sizeof(*x->cache));
 	return x;
 }
@@ -134,7 +145,9 @@ void ipt_xl_put(struct ipt_xl *x)
 	ipt_vec_fini(&x->blocks);
 	for (unsigned int i = 0; i < MAX_CHUNKS; i++) {
 		free(x->trace_chunks[i]);
-		free(x->exit_chunks[i]);
+		free(x->head_chunks[i]);
+		if (x->exit_chunks[i])
+			munmap(x->exit_chunks[i], EXIT_CHUNK * sizeof(*x->exit_chunks[i]));
 		free(x->push_chunks[i]);
 	}
 	free_pages(x);

@@ -104,8 +104,7 @@ static void hand_out(struct ipt_xl_thread *t)
 		t->insns += w->c.insns;
 		t->c.tsc = ipt_max_u64(t->c.tsc, w->c.tsc);
 		t->c.broken |= w->c.broken;
-		ipt_buf_fini(&w->out);
-		free(w);
+		ipt_xl_free_work(t->pool, w);
 	}
 	tell_broken(t);
 }
