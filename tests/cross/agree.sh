@@ -51,6 +51,17 @@ threads()
 	done | sort -t. -k2,2n -k3,3n
 }
 
+# once_each TID ENGINE: without the repetitions of a syscall that is restarted, whose number is a matter
+# of time.
+once_each()
+{
+	"$IPTRACE" insn --no-source --tid "$1" "$top/$2" 2>/dev/null |
+		awk '$3 == "syscall" || $3 == "sysenter" || ($3 == "int" && $4 == "$0x80") { print $1 }' |
+		sort -u >"$top/syscalls"
+	awk 'NR == FNR { is[$1] = 1; next } $1 != last || !($1 in is) { print } { last = $1 }' \
+		"$top/syscalls" "$top/all.ips"
+}
+
 # first_difference A B: of two lists of addresses.
 first_difference()
 {
@@ -86,8 +97,9 @@ while read -r a b; do
 		[ "${tid#*.}" = 0 ] && tid=${tid%.*}
 		e=$([ $i = 0 ] && echo step || echo "$engine")
 		echo "$tid" >"$top/tid.$e"
-		"$IPTRACE" insn --format=ip --tid "$tid" "$top/$e" >"$top/ips.$i" 2>"$top/dec.err" ||
+		"$IPTRACE" insn --format=ip --tid "$tid" "$top/$e" >"$top/all.ips" 2>"$top/dec.err" ||
 			fail "insn $e: $(head -2 "$top/dec.err")"
+		once_each "$tid" "$e" >"$top/ips.$i"
 		i=$((i + 1))
 	done
 	if ! cmp -s "$top/ips.0" "$top/ips.1"; then
