@@ -12,6 +12,7 @@
 #define AT_ONCE      1   /* of them before the answer: an answer costs as much as some of them */
 #define AHEAD_BUDGET 48u /* traces made ahead after each one that was wanted */
 #define NO_HEAD      0x8000dead00000000ull /* no target is this */
+#define READY_STEP   (256u << 10)
 #define REACH        0x7f000000ull
 
 struct page_traces {
@@ -99,11 +100,17 @@ static void unlink_all(struct ipt_xl *x, struct trace *t)
 
 /* --- the tables that threads look into --- */
 
+static uint32_t hash_of(uint64_t va)
+{
+	return (uint32_t)((va + (va >> LOW_HASH_FOLD)) >> LOW_HASH_SHIFT) &
+	       ((1u << LOW_HASH_BITS) - 1);
+}
+
 /* Its place, or a free one; NULL: the table is full (of what the program may have written there).
  */
 static uint64_t *hash_slot(struct ipt_xl *x, uint64_t head)
 {
-	uint32_t i = (uint32_t)(head * 0x9e3779b97f4a7c15ull >> (64 - LOW_HASH_BITS));
+	uint32_t i = hash_of(head);
 
 	for (uint32_t n = 0; n < 1u << LOW_HASH_BITS; n++) {
 		uint64_t *s = (uint64_t *)(void *)(x->low + LOW_HASH + 16ull * i);
@@ -253,6 +260,14 @@ bool ipt_xl_near(const struct ipt_xl *x, uint64_t va)
 	return ipt_xl_cluster_for(x, va) >= 0;
 }
 
+static void make_ready(struct cluster *cl)
+{
+	if (cl->used + BODY_MAX <= cl->ready || cl->ready + READY_STEP > IPT_XL_CLUSTER_BYTES)
+		return;
+	ipt_xl_touch(cl->mem + cl->ready, READY_STEP);
+	cl->ready += READY_STEP;
+}
+
 static bool translate(struct ipt_xl *x, uint64_t head, bool hot)
 {
 	int cluster = ipt_xl_cluster_for(x, head);
@@ -268,6 +283,7 @@ static bool translate(struct ipt_xl *x, uint64_t head, bool hot)
 		x->head_chunks[index / TRACE_CHUNK] = ipt_xcalloc(TRACE_CHUNK, sizeof(uint64_t));
 	}
 	x->head_chunks[index / TRACE_CHUNK][index % TRACE_CHUNK] = head;
+	make_ready(&x->clusters[cluster]);
 	ipt_xl_build(x, index, &path, (unsigned int)cluster);
 	__atomic_store_n(&x->n_traces, index + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&x->n_exits_whole, x->n_exits, __ATOMIC_RELEASE);

@@ -159,6 +159,7 @@ struct cluster {
 	uint64_t va;
 	uint8_t *mem; /* our mapping */
 	uint32_t used;
+	uint32_t ready;           /* pages up to here are in memory */
 	IPT_VEC(uint32_t) traces; /* in order of their code */
 };
 
@@ -451,6 +452,8 @@ extern const uint8_t ipt_xl_stubs[], ipt_xl_stubs_end[], ipt_xl_stub_miss[], ipt
 
 uint64_t ipt_xl_stub_va(const struct ipt_xl *x, const uint8_t *stub);
 struct xexit *ipt_xl_exit_chunk(void);
+/* Memory of ours that will be written: get its pages at once, which is cheaper. */
+void ipt_xl_touch(void *p, uint64_t size);
 /* Control block of a free slot; -1: none. */
 int ipt_xl_slot_take(struct ipt_xl *x);
 void ipt_xl_slot_release(struct ipt_xl *x, int slot);

@@ -52,13 +52,16 @@
 #define LOW_CODE      0x000000 /* 2^16 addresses by the low 16 bits of the target */
 #define LOW_HASH      0x080000 /* 2^LOW_HASH_BITS pairs {target, address}, open addressing */
 #define LOW_HASH_BITS 17
-#define LOW_BELL      0x280000 /* u32 counter, u32 tracer sleeps */
-#define LOW_ALIVE     0x280040 /* robust mutex of the tracer; its first word */
-#define LOW_SYSTAB    0x280200 /* one byte a syscall number: enum of translate.h */
-#define LOW_ENTRY     0x280400 /* addresses of the stubs, by IPT_XL_STUB_* */
-#define LOW_RW_SIZE   0x281000
-#define LOW_STUBS     0x281000 /* mapped read and execute */
-#define LOW_SIZE      0x283000
+/* Targets that lie near each other share pages of the table: (va + (va >> FOLD)) >> SHIFT. */
+#define LOW_HASH_FOLD  19
+#define LOW_HASH_SHIFT 2
+#define LOW_BELL       0x280000 /* u32 counter, u32 tracer sleeps */
+#define LOW_ALIVE      0x280040 /* robust mutex of the tracer; its first word */
+#define LOW_SYSTAB     0x280200 /* one byte a syscall number: enum of translate.h */
+#define LOW_ENTRY      0x280400 /* addresses of the stubs, by IPT_XL_STUB_* */
+#define LOW_RW_SIZE    0x281000
+#define LOW_STUBS      0x281000 /* mapped read and execute */
+#define LOW_SIZE       0x283000
 
 #define SYSTAB_MAX 0x200
 

@@ -20,6 +20,15 @@
 #define KEEP_BLOCK   (256u << 10)
 #define REACH        0x60000000ull
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+void ipt_xl_touch(void *p, uint64_t size)
+{
+	madvise(p, size, MADV_POPULATE_WRITE);
+}
+
 /* Zeroed, and aligned as exits are. */
 struct xexit *ipt_xl_exit_chunk(void)
 {
@@ -290,6 +299,7 @@ int ipt_xl_open(struct ipt_xl *x, int fd, struct ipt_xl_piece first[IPT_XL_FIRST
 	if (!map_low(x) || !x->slots || !x->low_va || !x->slots_va)
 		return -ENOMEM;
 	x->store_va = x->slots_va + SLOTS_BYTES;
+	ipt_xl_touch(x->low + LOW_CODE, LOW_HASH - LOW_CODE);
 	fill_tables(x);
 	hold_alive(x);
 	first[0] = (struct ipt_xl_piece){x->low_va, 0, LOW_RW_SIZE, 0, IPT_XL_RW};

@@ -61,7 +61,10 @@ ipt_xl_stub_saved:
 	mov	edx, 1
 	mov	eax, 202
 	syscall
-2:	mov	ecx, gs:[SL_SPIN]
+	/* A full segment is no matter of microseconds: leave the CPU to the tracer. */
+2:	cmp	dword ptr gs:[SL_KIND], SL_REQ_FULL
+	je	4f
+11:	mov	ecx, gs:[SL_SPIN]
 3:	cmp	dword ptr gs:[SL_STATE], SL_STATE_DONE
 	je	5f
 	pause
@@ -71,7 +74,7 @@ ipt_xl_stub_saved:
 	test	dword ptr [rdx + LOW_ALIVE], FUTEX_OWNER_DIED_BIT
 	jnz	6f
 	cmp	dword ptr gs:[SL_NOSYS], 0
-	jne	2b
+	jne	11b
 	mov	rdi, gs:[SL_SELF]
 	lea	r10, [rdi + SL_TIMEOUT]
 	add	rdi, SL_STATE
@@ -112,9 +115,11 @@ ipt_xl_stub_empty:
 	seto	al
 	mov	gs:[SL_FLAGS], rax
 ipt_xl_stub_probe:
-	mov	rax, 0x9e3779b97f4a7c15
-	imul	rax, rcx
-	shr	rax, 64 - LOW_HASH_BITS
+	mov	rax, rcx		/* hash_of() */
+	shr	rax, LOW_HASH_FOLD
+	add	rax, rcx
+	shr	rax, LOW_HASH_SHIFT
+	and	eax, (1 << LOW_HASH_BITS) - 1
 8:	mov	rdx, rax
 	shl	rdx, 4
 	add	rdx, gs:[SL_LOW]
