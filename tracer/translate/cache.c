@@ -417,19 +417,29 @@ void ipt_xl_warm(struct ipt_xl *x, uint32_t index)
 	__atomic_store_n(&x->hot[n % HOT_QUEUE], index, __ATOMIC_RELEASE);
 }
 
-/* Does nearly all that enters it stay on its path to the end? */
+/* Does the path end at an indirect branch though that goes to one place mostly? */
+static bool could_go_on(const struct trace *t, const struct xexit *end)
+{
+	uint64_t to = ipt_xl_likely(end);
+
+	return end->kind != EXIT_DIRECT && to && t->n_items < MAX_ITEMS / 2 &&
+	       ipt_xl_in_reach(t->head, to);
+}
+
+/* Does nearly all that enters it stay on its path to the end, as long as that can be? */
 static bool well_formed(const struct ipt_xl *x, const struct trace *t)
 {
-	uint64_t all = 0, end = 0;
+	const struct xexit *end = NULL;
+	uint64_t all = 0;
 
 	for (unsigned int k = 0; k < t->n_exits; k++) {
 		const struct xexit *e = exit_at(x, t->first_exit + k);
 
 		all += SEEN(e->count);
-		if (e->n_items == t->n_items && SEEN(e->count) > end)
-			end = SEEN(e->count);
+		if (e->n_items == t->n_items && (!end || SEEN(e->count) > SEEN(end->count)))
+			end = e;
 	}
-	return t->level && end > all / 2;
+	return t->level && end && SEEN(end->count) > all / 2 && !could_go_on(t, end);
 }
 
 bool ipt_xl_improve(struct ipt_xl *x)

@@ -10,7 +10,7 @@
 #define COLD_ITEMS    32
 #define COLD_BRANCHES 3
 #define MAX_CALLS     16
-#define MAX_DELTA     0x40000000ll
+#define MAX_DELTA     0x40000000ll /* between instructions of a trace */
 
 struct calls {
 	uint64_t ret[MAX_CALLS];
@@ -68,11 +68,21 @@ static void board(struct former *f, uint64_t ip)
 		f->along = NULL;
 }
 
+/* Where the trace that is followed goes after the instruction at hand; 0: it ends there. */
+static uint64_t next_along(const struct former *f)
+{
+	if (f->at + 1 >= f->choice->n_items)
+		return 0;
+	return f->along->head + (uint64_t)(int64_t)f->along->items[f->at + 1].delta;
+}
+
 /* One more instruction of the path is done, and it goes to @ip. */
 static void ride(struct former *f, bool hot, uint64_t ip)
 {
-	if (f->along && ++f->at < f->choice->n_items)
+	if (f->along && next_along(f) == ip) {
+		f->at++;
 		return;
+	}
 	if (hot)
 		board(f, ip);
 }
@@ -112,22 +122,37 @@ static bool call(struct former *f, struct path_item *it, uint64_t *ip)
 	return true;
 }
 
+bool ipt_xl_in_reach(uint64_t head, uint64_t ip)
+{
+	int64_t delta = (int64_t)(ip - head);
+
+	return delta > -MAX_DELTA && delta < MAX_DELTA;
+}
+
+/* Half of the votes for one target and more: three quarters of the times. */
+uint64_t ipt_xl_likely(const struct xexit *e)
+{
+	return SEEN(e->votes) < (int32_t)(SEEN(e->count) / 2) ? 0 : SEEN(e->likely);
+}
+
 static bool same_side(const struct former *f, uint64_t ip)
 {
 	return outside(f->x, ip) == f->out;
 }
 
-/* Where the indirect branch that ends what is followed goes mostly; 0: nowhere mostly. */
+/* Where the indirect branch at hand goes in what is followed, or mostly where that ends there; 0:
+ * here and there. */
 static uint64_t likely_target(const struct former *f, enum exit_kind kind)
 {
 	const struct xexit *e = f->choice;
 	uint64_t to;
 
-	if (!f->along || f->at + 1 != e->n_items || e->kind != kind ||
-	    f->p->n_ways == MAX_WAYS - 1 || SEEN(e->votes) < (int32_t)(SEEN(e->count) / 2))
+	if (!f->along || f->p->n_ways == MAX_WAYS - 1)
 		return 0;
-	to = SEEN(e->likely);
-	return same_side(f, to) ? to : 0;
+	to = next_along(f);
+	if (!to && e->kind == kind)
+		to = ipt_xl_likely(e);
+	return to && same_side(f, to) ? to : 0;
 }
 
 static bool go_on(struct former *f, struct path_item *it, enum item_event event, uint64_t to,
@@ -224,7 +249,6 @@ static bool follow(struct former *f, struct path_item *it, uint64_t *ip)
 static bool room(const struct former *f, bool hot, uint64_t ip)
 {
 	const struct path *p = f->p;
-	int64_t delta = (int64_t)(ip - f->head);
 
 	if (p->n >= f->max_items || p->n_branches >= f->max_branches || p->n_ways >= MAX_WAYS)
 		return false;
@@ -236,7 +260,7 @@ static bool room(const struct former *f, bool hot, uint64_t ip)
 	/* Cold code is translated once: the path ends where another begins. */
 	if (!hot && p->n && ipt_xl_is_head(f->x, ip))
 		return false;
-	return delta > -MAX_DELTA && delta < MAX_DELTA;
+	return ipt_xl_in_reach(f->head, ip);
 }
 
 bool ipt_xl_form(struct ipt_xl *x, struct path *p, uint64_t head, bool hot)

@@ -285,6 +285,10 @@ struct path {
 
 /* Lay the path from @head; false: nothing can be translated there. @hot: long, by the profile. */
 bool ipt_xl_form(struct ipt_xl *x, struct path *p, uint64_t head, bool hot);
+/* May a trace from @head hold the instruction at @ip? */
+bool ipt_xl_in_reach(uint64_t head, uint64_t ip);
+/* Where the indirect way out @e goes nearly always; 0: here and there. */
+uint64_t ipt_xl_likely(const struct xexit *e);
 
 /* --- emit.c: bytes of code --- */
 
