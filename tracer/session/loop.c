@@ -92,6 +92,8 @@ static bool stays(struct thr *t, int sig)
 	return true;
 }
 
+#define STEPS_LONG 256 /* in a row, under an engine that translates: it will go on like this */
+
 /* Resume, or let go when the recording ends. The thread may be gone afterwards. */
 void ipt_thr_resume(struct thr *t, int sig)
 {
@@ -108,7 +110,7 @@ void ipt_thr_resume(struct thr *t, int sig)
 	if (t->bt)
 		how = how_to(t, sig);
 	t->state = THR_RUNNING;
-	if (how == IPT_RESUME_STEP && !s->pool)
+	if (how == IPT_RESUME_STEP && (!s->pool || ++t->n_steps > STEPS_LONG))
 		ipt_place_near(s, t->tid);
 	if (how == IPT_RESUME_STEP && !t->renewing && s->backend->stale &&
 	    s->backend->stale(t->bt)) {
@@ -448,8 +450,9 @@ static void loop_requests(struct sess *s)
 	struct batch b;
 
 	while (!s->leave) {
-		ipt_xl_listen(s);
-		if (!collect(s, &b, false))
+		bool inside = ipt_xl_listen(s);
+
+		if (!collect(s, &b, !inside))
 			return;
 		handle(s, &b);
 		if (!ipt_xl_poll(s) && !b.n)

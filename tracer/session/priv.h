@@ -170,12 +170,13 @@ struct thr {
 	FILE *step_log;           /* owned */
 	struct ipt_xl_thread *xt; /* its slot in the translations; owned */
 	bool first_filter;        /* the syscall it makes may bring a filter of syscalls */
-	bool dying;          /* killed where it ran translated: its registers are not its own */
-	bool must_step;      /* the instruction at its address is not translated */
-	bool resend_stop;    /* a SIGSTOP came while it made a syscall for us */
-	bool asked_stop;     /* interrupted by us to leave the translations */
-	size_t told_changes; /* of its address space */
-	uint64_t n_stops;    /* times it was stopped, or asked, while translated */
+	bool dying;           /* killed where it ran translated: its registers are not its own */
+	bool must_step;       /* the instruction at its address is not translated */
+	bool resend_stop;     /* a SIGSTOP came while it made a syscall for us */
+	bool asked_stop;      /* interrupted by us to leave the translations */
+	unsigned int n_steps; /* since it ran translated last */
+	size_t told_changes;  /* of its address space */
+	uint64_t n_stops;     /* times it was stopped, or asked, while translated */
 };
 
 struct sess {
@@ -328,8 +329,9 @@ bool ipt_xl_map_cluster(struct thr *t, uint64_t va);
 void ipt_xl_unmap(struct thr *t);
 /* Serve waiting threads. True when there was something to do. */
 bool ipt_xl_poll(struct sess *s);
-/* What comes from now on ends the next ipt_xl_sleep(): stops, signals, requests, work done. */
-void ipt_xl_listen(struct sess *s);
+/* What comes from now on ends the next ipt_xl_sleep(): stops, signals, requests, work done. True
+ * when a thread runs translated: others tell of themselves by stops only. */
+bool ipt_xl_listen(struct sess *s);
 void ipt_xl_sleep(struct sess *s);
 void ipt_xl_tick(struct sess *s);
 

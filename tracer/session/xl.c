@@ -163,6 +163,8 @@ bool ipt_xl_try_enter(struct thr *t)
 		return false;
 	}
 	as->n_inside++;
+	t->n_steps = 0;
+	ipt_place_free(t->sess);
 	return true;
 }
 

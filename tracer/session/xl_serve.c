@@ -141,7 +141,7 @@ static void add_bell(struct ipt_bells *b, uint32_t *word)
 	b->seen[b->n++] = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-void ipt_xl_listen(struct sess *s)
+bool ipt_xl_listen(struct sess *s)
 {
 	struct ipt_bells *b = s->bells;
 	size_t it = 0;
@@ -161,6 +161,7 @@ void ipt_xl_listen(struct sess *s)
 			b->quiet |= p->as->filtered;
 		}
 	}
+	return b->n > 1;
 }
 
 static bool rung(const struct ipt_bells *b)
