@@ -50,8 +50,6 @@ struct ipt_backend_ops {
 /* By name; "auto" or NULL chooses: the first that can be used, in order of trust. NULL: no such
  * engine, or it cannot be used (reason in @why). */
 const struct ipt_backend_ops *ipt_backend_choose(const char *name, char *why, size_t n);
-/* All, for listings: NULL at the end. */
-const struct ipt_backend_ops *ipt_backend_at(size_t i);
 
 extern const struct ipt_backend_ops ipt_backend_step;
 extern const struct ipt_backend_ops ipt_backend_translate;

@@ -10,11 +10,6 @@ static const struct ipt_backend_ops *const backends[] = {
 /* Engines of the design that this version does not have. */
 static const char *const not_yet[] = {"helper", "perf"};
 
-const struct ipt_backend_ops *ipt_backend_at(size_t i)
-{
-	return i < IPT_ARRAY_SIZE(backends) ? backends[i] : NULL;
-}
-
 static const struct ipt_backend_ops *choose_auto(char *why, size_t n)
 {
 	for (size_t i = 0; i < IPT_ARRAY_SIZE(backends); i++) {

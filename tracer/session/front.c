@@ -303,8 +303,3 @@ int ipt_session_run(struct ipt_record_result *res, const struct ipt_record_opts 
 	close_gates(&g);
 	return f.err;
 }
-
-int ipt_session_engine_probe(const char *name, char *why, size_t n)
-{
-	return ipt_backend_choose(name, why, n) ? 0 : -IPT_E_UNSUPPORTED;
-}

@@ -56,7 +56,4 @@ struct ipt_record_result {
 int ipt_session_run(struct ipt_record_result *res, const struct ipt_record_opts *opts,
 		    struct ipt_diag *diag);
 
-/* Can engine @name be used here? 0, or a negative code with the reason in @why. */
-int ipt_session_engine_probe(const char *name, char *why, size_t n);
-
 #endif
