@@ -78,7 +78,7 @@ void ipt_ptgen_give(struct ipt_ptgen *g)
 static void forget_calls(struct ipt_ptgen *g)
 {
 	g->all.n = 0;
-	g->comp.n = 0;
+	g->apart = false;
 }
 
 void ipt_ptgen_put_psb(struct ipt_ptgen *g, uint64_t ip, uint64_t tsc)

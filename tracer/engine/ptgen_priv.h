@@ -40,7 +40,8 @@ struct ipt_ptgen {
 	enum ipt_xmode mode;
 	struct ipt_lastip last;
 	struct ret_stack all;  /* popped by each RET */
-	struct ret_stack comp; /* popped by compressed RETs */
+	struct ret_stack comp; /* popped by compressed RETs; as `all` unless they are apart */
+	bool apart;
 	unsigned int n_out;
 	uint8_t out[OUT_MAX];
 };
@@ -96,10 +97,14 @@ static inline uint8_t *put_ip_op(struct ipt_ptgen *g, uint8_t *p, uint8_t op, ui
 /* Does a RET to @next return to the last call, for every decoder? Pops. */
 static inline bool pop_matches(struct ipt_ptgen *g, uint64_t next)
 {
-	bool same = stack_top_is(&g->all, next) && stack_top_is(&g->comp, next);
+	bool same = stack_top_is(&g->all, next) && (!g->apart || stack_top_is(&g->comp, next));
 
+	if (!same && !g->apart && g->all.n) {
+		g->comp = g->all;
+		g->apart = true;
+	}
 	stack_pop(&g->all);
-	if (same)
+	if (same && g->apart)
 		stack_pop(&g->comp);
 	return same;
 }
@@ -110,7 +115,8 @@ static inline void push_call(struct ipt_ptgen *g, uint64_t ret)
 	if (g->cfg.noretcomp)
 		return;
 	stack_push(&g->all, ret);
-	stack_push(&g->comp, ret);
+	if (g->apart)
+		stack_push(&g->comp, ret);
 }
 
 /* Hand over what is collected. */

@@ -151,7 +151,7 @@ static inline void push_over(struct ipt_ptgen *g, unsigned int depth)
 
 	if (g->all.n > left)
 		g->all.n = left;
-	if (g->comp.n > left)
+	if (g->apart && g->comp.n > left)
 		g->comp.n = left;
 }
 

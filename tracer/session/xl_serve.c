@@ -83,18 +83,21 @@ static bool serve(struct thr *t)
 
 bool ipt_xl_poll(struct sess *s)
 {
-	bool any = false;
+	bool any = false, news;
 	size_t it = 0;
 	uint64_t key;
 	void *v;
 
 	if (!s->pool)
 		return false;
+	news = ipt_xl_pool_news(s->pool);
 	while (ipt_u64map_next(&s->threads, &it, &key, &v)) {
 		struct thr *t = v;
 
 		if (t->state == THR_RUNNING && serve(t))
 			any = true;
+		if (news && t->xt)
+			ipt_xl_collect(t->xt, false, 0);
 		if (t->xt && !t->proc->as->xl_retire) {
 			ipt_xl_host(t->proc->as->xl, t);
 			any |= ipt_xl_improve(t->proc->as->xl);

@@ -70,6 +70,12 @@ struct lot {
 	unsigned int n;
 };
 
+/* For all ways of one exit? */
+static inline bool has_room(const struct lot *l)
+{
+	return l->n + MAX_WAYS + 1 <= LOT;
+}
+
 static void flush_lot(struct conv *c, struct lot *l)
 {
 	if (l->n)
@@ -168,11 +174,11 @@ static inline void way(struct conv *c, struct lot *l, struct xexit *e, uint64_t 
 		rare_way(c, l, e, target, out);
 		return;
 	}
+	if (!has_room(l))
+		flush_lot(c, l);
 	for (unsigned int i = 0; i < e->n_before; i++)
 		l->v[l->n++] = e->before[i];
 	l->v[l->n++] = (struct ipt_went){&e->way, target};
-	if (l->n >= LOT - MAX_WAYS)
-		flush_lot(c, l);
 }
 
 static const uint8_t *resume(struct conv *c, const uint8_t *p)
@@ -287,10 +293,10 @@ static const uint8_t *common_records(struct conv *c, struct lot *l, const uint8_
 	const struct ipt_xl *x = c->x;
 	uint32_t n_traces = __atomic_load_n(&x->n_traces, __ATOMIC_ACQUIRE), id[2];
 	uint64_t insns = 0;
-	unsigned int n = l->n;
 
 	for (; end - p >= (ptrdiff_t)sizeof(id); p += sizeof(id[0])) {
 		const struct xexit *e;
+		struct ipt_went *w;
 
 		memcpy(id, p, sizeof(id));
 		/* The records were written by another CPU a moment ago. */
@@ -301,21 +307,19 @@ static const uint8_t *common_records(struct conv *c, struct lot *l, const uint8_
 		if (e->special || e->epoch > c->epoch ||
 		    (e->kind != EXIT_DIRECT && id[1] >= n_traces))
 			break;
-		if (n > LOT - 1 - MAX_WAYS) {
-			ipt_ptgen_ways(c->g, l->v, n, c->tsc);
-			n = 0;
-		}
+		if (!has_room(l))
+			flush_lot(c, l);
+		w = l->v + l->n;
+		l->n += e->n_before + 1u;
 		for (unsigned int i = 0; i < e->n_before; i++)
-			l->v[n++] = e->before[i];
-		l->v[n].way = &e->way;
+			*w++ = e->before[i];
+		w->way = &e->way;
 		insns += e->n_items;
 		if (e->kind != EXIT_DIRECT) {
-			l->v[n].target = head_at(x, id[1]);
+			w->target = head_at(x, id[1]);
 			p += sizeof(id[1]);
 		}
-		n++;
 	}
-	l->n = n;
 	c->insns += insns;
 	return p;
 }

@@ -24,6 +24,7 @@ struct ipt_xl_pool {
 	/* Of work that is done: fresh memory costs more than what is written to it. */
 	struct ipt_buf spare[MAX_SPARE];
 	unsigned int n_spare;
+	bool news; /* work was done; racy */
 	bool end;
 	void (*wake)(void *arg);
 	void *wake_arg;
@@ -83,6 +84,7 @@ static void *worker(void *arg)
 		pthread_mutex_lock(&p->lock);
 		finish(w);
 		pthread_cond_broadcast(&p->less);
+		MARK(p->news, true);
 		p->wake(p->wake_arg);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -130,6 +132,15 @@ void ipt_xl_pool_free(struct ipt_xl_pool *p)
 	for (unsigned int i = 0; i < p->n_spare; i++)
 		ipt_buf_fini(&p->spare[i]);
 	free(p);
+}
+
+bool ipt_xl_pool_news(struct ipt_xl_pool *p)
+{
+	bool is = SEEN(p->news);
+
+	if (is)
+		MARK(p->news, false);
+	return is;
 }
 
 void ipt_xl_submit(struct ipt_xl_thread *t, const uint8_t *p, const uint8_t *end,

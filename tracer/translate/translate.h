@@ -114,6 +114,8 @@ struct ipt_xl_pool;
 struct ipt_xl_pool *ipt_xl_pool_new(unsigned int workers, const struct ipt_ptgen_cfg *cfg,
 				    void (*wake)(void *arg), void *arg);
 void ipt_xl_pool_free(struct ipt_xl_pool *p);
+/* Was work done since this was asked last? It is to be handed out: its memory is used again. */
+bool ipt_xl_pool_news(struct ipt_xl_pool *p);
 
 /* What conversion hands out, in order, from ipt_xl_collect() only. */
 struct ipt_xl_sink {
