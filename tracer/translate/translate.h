@@ -15,9 +15,9 @@
 /* --- the memory shared with the program: one file, mapped by both sides --- */
 
 #define IPT_XL_SLOTS         4096u
-#define IPT_XL_SEGMENTS      3u
+#define IPT_XL_SEGMENTS      6u
 #define IPT_XL_SEGMENT_BYTES (512u << 10)
-#define IPT_XL_SLOT_BYTES    (2ull << 20) /* control block, then segments */
+#define IPT_XL_SLOT_BYTES    (4ull << 20) /* control block, then segments */
 #define IPT_XL_CLUSTERS      12u
 #define IPT_XL_CLUSTER_BYTES (64ull << 20)
 
