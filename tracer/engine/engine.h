@@ -133,6 +133,36 @@ struct ipt_went { /* a way that was gone */
 /* @n ways one after the other. */
 void ipt_ptgen_ways(struct ipt_ptgen *g, const struct ipt_went *w, size_t n, uint64_t tsc);
 
+/* The same from records: numbers of exits, 4 bytes each, one that is indirect followed by the
+ * number of its target. */
+struct ipt_wexit {
+	struct ipt_way way;            /* the last one up to it */
+	const struct ipt_went *before; /* ways up to that; lent */
+	uint32_t epoch;
+	uint16_t n_items; /* instructions up to it */
+	uint8_t n_before; /* 24 at most */
+	bool indirect;
+	bool special; /* not told in bulk */
+};
+
+#define IPT_RECORDS_CHUNK 4096u
+
+struct ipt_records {
+	/* Tables in chunks of IPT_RECORDS_CHUNK: exits, each the beginning of `stride` bytes;
+	 * addresses of targets. */
+	const void *const *exits;
+	const uint64_t *const *targets;
+	size_t stride;
+	uint32_t n_exits, n_targets;
+	uint32_t epoch; /* exits of later ones are not told in bulk */
+	uint64_t insns; /* told are added */
+};
+
+/* Tell records from @p to @end as far as that can be done in bulk; where the rest begins, at the
+ * latest 8 bytes before @end. */
+const uint8_t *ipt_ptgen_records(struct ipt_ptgen *g, struct ipt_records *r, const uint8_t *p,
+				 const uint8_t *end, uint64_t tsc);
+
 /* --- software engines: make branches of a thread that its host resumes and stops --- */
 
 struct user_regs_struct;

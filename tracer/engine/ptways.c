@@ -6,6 +6,8 @@
  */
 #include "engine/ptgen_priv.h"
 
+#define PREFETCH 1024
+
 #define INLINE static inline __attribute__((always_inline))
 
 /* What is known when the code is compiled: each way is compiled for itself. */
@@ -193,6 +195,14 @@ look(struct ipt_ptgen *g, const struct ipt_way *way, uint64_t tsc)
 		ipt_ptgen_put_psb(g, way->psb_ip, tsc);
 }
 
+INLINE void one_way(struct ipt_ptgen *g, struct cursor *c, const struct ipt_way *way,
+		    uint64_t target, struct form f)
+{
+	outcomes(c, way->bits, way->n_bits, f);
+	if (way->more)
+		end_way(g, c, way, target, f);
+}
+
 INLINE void ways(struct ipt_ptgen *g, const struct ipt_went *w, size_t n, uint64_t tsc,
 		 struct form f)
 {
@@ -208,12 +218,65 @@ INLINE void ways(struct ipt_ptgen *g, const struct ipt_went *w, size_t n, uint64
 			until = out_until(g);
 			c = begin(g);
 		}
-		outcomes(&c, way->bits, way->n_bits, f);
-		if (way->more)
-			end_way(g, &c, way, w[i].target, f);
+		one_way(g, &c, way, w[i].target, f);
 	}
 	end(g, &c, f);
 	hand_over(g);
+}
+
+/* The next record's exit; NULL: it is none that is told here. */
+INLINE const struct ipt_wexit *exit_of(const struct ipt_records *r, const uint32_t id[2])
+{
+	const struct ipt_wexit *e;
+
+	if (id[0] >= r->n_exits)
+		return NULL;
+	e = (const void *)((const char *)r->exits[id[0] / IPT_RECORDS_CHUNK] +
+			   id[0] % IPT_RECORDS_CHUNK * r->stride);
+	if (e->special || e->epoch > r->epoch || (e->indirect && id[1] >= r->n_targets))
+		return NULL;
+	return e;
+}
+
+INLINE const uint8_t *records(struct ipt_ptgen *g, struct ipt_records *r, const uint8_t *p,
+			      const uint8_t *stop, uint64_t tsc, struct form f)
+{
+	const uint8_t *until = out_until(g);
+	struct cursor c = begin(g);
+	uint64_t insns = 0;
+	uint32_t id[2];
+
+	for (; stop - p >= (ptrdiff_t)sizeof(id); p += sizeof(id[0])) {
+		const struct ipt_wexit *e;
+
+		memcpy(id, p, sizeof(id));
+		/* They were written by another CPU a moment ago. */
+		__builtin_prefetch(p + PREFETCH);
+		e = exit_of(r, id);
+		if (!e)
+			break;
+		if (__builtin_expect(c.p >= until, 0)) {
+			end(g, &c, f);
+			look(g, e->n_before ? e->before[0].way : &e->way, tsc);
+			until = out_until(g);
+			c = begin(g);
+		}
+		for (unsigned int i = 0; i < e->n_before; i++)
+			one_way(g, &c, e->before[i].way, e->before[i].target, f);
+		insns += e->n_items;
+		if (!e->indirect) {
+			one_way(g, &c, &e->way, 0, f);
+			continue;
+		}
+		outcomes(&c, e->way.bits, e->way.n_bits, f);
+		end_way(g, &c, &e->way,
+			r->targets[id[1] / IPT_RECORDS_CHUNK][id[1] % IPT_RECORDS_CHUNK], f);
+		p += sizeof(id[1]);
+	}
+	end(g, &c, f);
+	hand_over(g);
+	r->insns += insns;
+	return p;
 }
 
 __attribute__((target("bmi2"))) static void ways_bmi2(struct ipt_ptgen *g, const struct ipt_went *w,
@@ -230,6 +293,23 @@ void ipt_ptgen_ways(struct ipt_ptgen *g, const struct ipt_went *w, size_t n, uin
 		ways_bmi2(g, w, n, tsc);
 	else
 		ways(g, w, n, tsc, (struct form){.bmi2 = false});
+}
+
+__attribute__((target("bmi2"))) static const uint8_t *
+records_bmi2(struct ipt_ptgen *g, struct ipt_records *r, const uint8_t *p, const uint8_t *stop,
+	     uint64_t tsc)
+{
+	return records(g, r, p, stop, tsc, (struct form){.bmi2 = true});
+}
+
+const uint8_t *ipt_ptgen_records(struct ipt_ptgen *g, struct ipt_records *r, const uint8_t *p,
+				 const uint8_t *stop, uint64_t tsc)
+{
+	if (g->cfg.long_tnt)
+		return records(g, r, p, stop, tsc, (struct form){.long_tnt = true});
+	if (g->bmi2)
+		return records_bmi2(g, r, p, stop, tsc);
+	return records(g, r, p, stop, tsc, (struct form){.bmi2 = false});
 }
 
 void ipt_ptgen_bits(struct ipt_ptgen *g, uint64_t bits, unsigned int n)

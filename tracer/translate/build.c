@@ -61,8 +61,8 @@ struct outcome { /* of a way along a path */
 
 static void add_bit(struct xexit *e, bool bit)
 {
-	e->way.bits = e->way.bits << 1 | bit;
-	e->way.n_bits++;
+	e->w.way.bits = e->w.way.bits << 1 | bit;
+	e->w.way.n_bits++;
 }
 
 /* The way ends, with what has not returned. */
@@ -86,14 +86,14 @@ static void cut(struct build *b, struct xexit *e, struct outcome *o, const struc
 
 		*w = (struct ipt_went){.way = &b->t->way_store[o->n_ways], .target = it->other};
 		if (end == IPT_WAY_CALL)
-			e->way.ret = it->ip + it->f.i.len;
-		end_way(b->x, &e->way, o, end);
-		b->t->way_store[o->n_ways] = e->way;
+			e->w.way.ret = it->ip + it->f.i.len;
+		end_way(b->x, &e->w.way, o, end);
+		b->t->way_store[o->n_ways] = e->w.way;
 	}
 	o->n_ways++;
 	o->depth = o->deepest = 0;
 	o->returned = false;
-	e->way = (struct ipt_way){.psb_ip = 0};
+	e->w.way = (struct ipt_way){.psb_ip = 0};
 }
 
 static void pass(struct build *b, struct xexit *e, struct outcome *o, const struct path_item *it,
@@ -102,8 +102,8 @@ static void pass(struct build *b, struct xexit *e, struct outcome *o, const stru
 	enum item_event event = it->event;
 
 	/* Calls too: a PSB+ behind a call is no place to begin to decode its return. */
-	if (event != EV_NONE && !e->way.psb_ip && !o->n_ways)
-		e->way.psb_ip = it->ip;
+	if (event != EV_NONE && !e->w.way.psb_ip && !o->n_ways)
+		e->w.way.psb_ip = it->ip;
 	switch (event) {
 	case EV_NONE: break;
 	case EV_TAKEN:
@@ -164,20 +164,21 @@ uint32_t ipt_xl_new_exit(struct build *b, enum exit_kind kind, unsigned int done
 	*e = (struct xexit){.target = target,
 			    .trace = b->index,
 			    .kind = (uint8_t)kind,
-			    .n_items = (uint16_t)done};
+			    .w.n_items = (uint16_t)done,
+			    .w.indirect = kind != EXIT_DIRECT && kind != EXIT_SYSCALL};
 	for (unsigned int i = 0; i < done; i++)
 		pass(b, e, &o, &b->path->v[i], off && i + 1 == done);
-	e->epoch = b->t->epoch;
+	e->w.epoch = b->t->epoch;
 	e->out = b->t->out;
 	e->target_out = target && outside(x, target);
 	e->far = target && ipt_xl_cluster_for(x, target) != b->t->cluster;
-	if (!e->way.psb_ip && !o.n_ways && end_of(kind) != IPT_WAY_ON)
-		e->way.psb_ip = b->path->v[done - 1].ip;
-	end_way(x, &e->way, &o, end_of(kind));
-	e->before = b->t->ways;
-	e->n_before = (uint8_t)o.n_ways;
+	if (!e->w.way.psb_ip && !o.n_ways && end_of(kind) != IPT_WAY_ON)
+		e->w.way.psb_ip = b->path->v[done - 1].ip;
+	end_way(x, &e->w.way, &o, end_of(kind));
+	e->w.before = b->t->ways;
+	e->w.n_before = (uint8_t)o.n_ways;
 	e->quiet = kind == EXIT_DIRECT && b->path->quiet && done == b->path->n && !off;
-	e->special = e->quiet || e->out || e->target_out || kind == EXIT_SYSCALL;
+	e->w.special = e->quiet || e->out || e->target_out || kind == EXIT_SYSCALL;
 	b->t->n_exits++;
 	return x->n_exits++;
 }

@@ -314,7 +314,7 @@ static void add_ways(struct ipt_xl *x, const struct trace *t)
 
 		if (e->patch)
 			add_ahead(x, e->target);
-		add_ahead(x, e->way.ret);
+		add_ahead(x, e->w.way.ret);
 	}
 }
 
@@ -436,7 +436,7 @@ static bool well_formed(const struct ipt_xl *x, const struct trace *t)
 		const struct xexit *e = exit_at(x, t->first_exit + k);
 
 		all += SEEN(e->count);
-		if (e->n_items == t->n_items && (!end || SEEN(e->count) > SEEN(end->count)))
+		if (e->w.n_items == t->n_items && (!end || SEEN(e->count) > SEEN(end->count)))
 			end = e;
 	}
 	return t->level && end && SEEN(end->count) > all / 2 && !could_go_on(t, end);

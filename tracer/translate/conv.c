@@ -3,9 +3,8 @@
  * made. */
 #include "priv.h"
 
-#define SAMPLE   4096u /* records of each piece that count for the profile */
-#define PREFETCH 1024
-#define LOT      256
+#define SAMPLE 4096u /* records of each piece that count for the profile */
+#define LOT    256
 
 static void log_items(struct conv *c, const struct trace *tr, unsigned int n)
 {
@@ -51,8 +50,8 @@ static void one_way(struct conv *c, const struct ipt_way *way, uint64_t target)
 static void quiet_way(struct conv *c, const struct xexit *e)
 {
 	const struct trace *tr = trace_at(c->x, e->trace);
-	const struct item *last = &tr->items[e->n_items - 1];
-	struct ipt_way before = e->way;
+	const struct item *last = &tr->items[e->w.n_items - 1];
+	struct ipt_way before = e->w.way;
 	uint64_t ip = tr->head + (uint64_t)(int64_t)last->delta;
 	bool call = last->event == EV_CALL && before.n_calls && e->target != ip + last->len;
 
@@ -87,8 +86,8 @@ static void flush_lot(struct conv *c, struct lot *l)
 static void leaving_way(struct conv *c, const struct xexit *e, uint64_t target)
 {
 	const struct trace *tr = trace_at(c->x, e->trace);
-	const struct item *last = &tr->items[e->n_items - 1];
-	struct ipt_way before = e->way;
+	const struct item *last = &tr->items[e->w.n_items - 1];
+	struct ipt_way before = e->w.way;
 	uint64_t seq = tr->head + (uint64_t)(int64_t)last->delta + last->len;
 	uint64_t to = e->kind == EXIT_DIRECT ? e->target : target;
 
@@ -107,18 +106,18 @@ static void rare_way(struct conv *c, struct lot *l, const struct xexit *e, uint6
 		     bool out)
 {
 	flush_lot(c, l);
-	if (e->epoch > c->epoch)
-		ipt_xl_begin_epoch(c, trace_at(c->x, e->trace)->head, e->epoch);
+	if (e->w.epoch > c->epoch)
+		ipt_xl_begin_epoch(c, trace_at(c->x, e->trace)->head, e->w.epoch);
 	if (c->log_ip)
-		log_items(c, trace_at(c->x, e->trace), e->n_items);
-	if (e->n_before)
-		ipt_ptgen_ways(c->g, e->before, e->n_before, c->tsc);
+		log_items(c, trace_at(c->x, e->trace), e->w.n_items);
+	if (e->w.n_before)
+		ipt_ptgen_ways(c->g, e->w.before, e->w.n_before, c->tsc);
 	if (out && e->kind != EXIT_SYSCALL)
 		leaving_way(c, e, target);
 	else if (e->quiet)
 		quiet_way(c, e);
 	else
-		one_way(c, &e->way, target);
+		one_way(c, &e->w.way, target);
 }
 
 /* A vote of the majority: half of them for one target keeps it. */
@@ -154,8 +153,8 @@ static void outer_way(struct conv *c, struct lot *l, const struct xexit *e, uint
 		      bool out)
 {
 	flush_lot(c, l);
-	if (e->epoch > c->epoch)
-		ipt_xl_begin_epoch(c, trace_at(c->x, e->trace)->head, e->epoch);
+	if (e->w.epoch > c->epoch)
+		ipt_xl_begin_epoch(c, trace_at(c->x, e->trace)->head, e->w.epoch);
 	if (!out && e->kind != EXIT_SYSCALL)
 		ipt_ptgen_come(c->g, e->kind == EXIT_DIRECT ? e->target : target, IPT_X64, c->tsc);
 }
@@ -169,16 +168,16 @@ static inline void way(struct conv *c, struct lot *l, struct xexit *e, uint64_t 
 		outer_way(c, l, e, target, out);
 		return;
 	}
-	c->insns += e->n_items;
-	if (__builtin_expect(e->epoch > c->epoch || e->quiet || c->log_ip || out, 0)) {
+	c->insns += e->w.n_items;
+	if (__builtin_expect(e->w.epoch > c->epoch || e->quiet || c->log_ip || out, 0)) {
 		rare_way(c, l, e, target, out);
 		return;
 	}
 	if (!has_room(l))
 		flush_lot(c, l);
-	for (unsigned int i = 0; i < e->n_before; i++)
-		l->v[l->n++] = e->before[i];
-	l->v[l->n++] = (struct ipt_went){&e->way, target};
+	for (unsigned int i = 0; i < e->w.n_before; i++)
+		l->v[l->n++] = e->w.before[i];
+	l->v[l->n++] = (struct ipt_went){&e->w.way, target};
 }
 
 static const uint8_t *resume(struct conv *c, const uint8_t *p)
@@ -290,37 +289,18 @@ static bool one_record(struct conv *c, struct lot *l, const uint8_t **pp, const 
 static const uint8_t *common_records(struct conv *c, struct lot *l, const uint8_t *p,
 				     const uint8_t *end)
 {
-	const struct ipt_xl *x = c->x;
-	uint32_t n_traces = __atomic_load_n(&x->n_traces, __ATOMIC_ACQUIRE), id[2];
-	uint64_t insns = 0;
+	struct ipt_records r = {
+		.exits = (const void *const *)c->x->exit_chunks,
+		.targets = (const uint64_t *const *)c->x->head_chunks,
+		.stride = sizeof(struct xexit),
+		.n_exits = c->n_exits,
+		.n_targets = __atomic_load_n(&c->x->n_traces, __ATOMIC_ACQUIRE),
+		.epoch = c->epoch,
+	};
 
-	for (; end - p >= (ptrdiff_t)sizeof(id); p += sizeof(id[0])) {
-		const struct xexit *e;
-		struct ipt_went *w;
-
-		memcpy(id, p, sizeof(id));
-		/* The records were written by another CPU a moment ago. */
-		__builtin_prefetch(p + PREFETCH);
-		if (id[0] >= c->n_exits)
-			break;
-		e = exit_at(x, id[0]);
-		if (e->special || e->epoch > c->epoch ||
-		    (e->kind != EXIT_DIRECT && id[1] >= n_traces))
-			break;
-		if (!has_room(l))
-			flush_lot(c, l);
-		w = l->v + l->n;
-		l->n += e->n_before + 1u;
-		for (unsigned int i = 0; i < e->n_before; i++)
-			*w++ = e->before[i];
-		w->way = &e->way;
-		insns += e->n_items;
-		if (e->kind != EXIT_DIRECT) {
-			w->target = head_at(x, id[1]);
-			p += sizeof(id[1]);
-		}
-	}
-	c->insns += insns;
+	flush_lot(c, l);
+	p = ipt_ptgen_records(c->g, &r, p, end, c->tsc);
+	c->insns += r.insns;
 	return p;
 }
 

@@ -340,7 +340,7 @@ void ipt_xl_exit_indirect(struct build *b, const struct path_item *it, enum exit
 		ipt_xl_load_target(b, it);
 	}
 	if (kind == EXIT_CALL_IND) {
-		exit_at(b->x, id)->way.ret = ret;
+		exit_at(b->x, id)->w.way.ret = ret;
 		ipt_xl_push_const(b, ret);
 		ipt_xl_point(b, PT_RCX | PT_RAX | PT_PUSHED, 0, 0);
 	}

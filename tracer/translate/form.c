@@ -71,7 +71,7 @@ static void board(struct former *f, uint64_t ip)
 /* Where the trace that is followed goes after the instruction at hand; 0: it ends there. */
 static uint64_t next_along(const struct former *f)
 {
-	if (f->at + 1 >= f->choice->n_items)
+	if (f->at + 1 >= f->choice->w.n_items)
 		return 0;
 	return f->along->head + (uint64_t)(int64_t)f->along->items[f->at + 1].delta;
 }
@@ -91,7 +91,7 @@ static bool predict_taken(const struct former *f, const struct path_item *it)
 {
 	if (!f->along)
 		return it->f.i.target <= it->ip;
-	if (f->at + 1 == f->choice->n_items)
+	if (f->at + 1 == f->choice->w.n_items)
 		return f->choice->target == it->f.i.target;
 	return f->along->items[f->at].event == EV_TAKEN;
 }
@@ -168,7 +168,8 @@ static bool go_on(struct former *f, struct path_item *it, enum item_event event,
 
 static bool ret(struct former *f, struct path_item *it, uint64_t *ip)
 {
-	bool elsewhere = f->along && f->at + 1 == f->choice->n_items && f->choice->kind == EXIT_RET;
+	bool elsewhere =
+		f->along && f->at + 1 == f->choice->w.n_items && f->choice->kind == EXIT_RET;
 	uint64_t to = likely_target(f, EXIT_RET);
 
 	if (f->calls.n && !same_side(f, f->calls.ret[f->calls.n - 1]))

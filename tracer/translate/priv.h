@@ -19,8 +19,8 @@
 #define HOT_COUNT     64u /* a way out was taken so often: its trace may be worth more work */
 #define HOT_LEVELS    3
 #define SEGMENT_SLACK (64u << 10)
-#define EXIT_CHUNK    4096u
-#define TRACE_CHUNK   4096u
+#define EXIT_CHUNK    IPT_RECORDS_CHUNK
+#define TRACE_CHUNK   IPT_RECORDS_CHUNK
 #define MAX_CHUNKS    4096u
 
 enum regno { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI };
@@ -57,14 +57,11 @@ enum exit_kind {
 };
 
 struct xexit {
-	/* First what converting a record of it looks at: one line of the CPU's cache. */
-	struct ipt_way way; /* from the trace's head, or its last indirect branch, to here */
-	const struct ipt_went *before; /* ways up to those branches; lent from the trace's */
-	uint32_t epoch;                /* of the trace */
-	uint16_t n_items;              /* instructions done when leaving here */
+	/* What converting a record of it looks at: one line of the CPU's cache. Special: quiet, a
+	 * syscall, at a border of what is recorded; or none at all. Its ways go from the trace's
+	 * head, or its last indirect branch, to here. */
+	struct ipt_wexit w;
 	uint8_t kind;
-	uint8_t n_before;
-	bool special;    /* quiet, a syscall, or at a border of what is recorded; or none at all */
 	uint8_t quiet;   /* its last branch may close a cycle without packets */
 	bool out;        /* of code that is filtered out */
 	bool target_out; /* direct, syscall: so is its target */

@@ -51,7 +51,7 @@ struct ipt_xl *ipt_xl_new(const struct ipt_xl_cfg *cfg, const struct ipt_xl_ops 
 	x->epoch = 1;
 	x->n_exits = 1; /* no exit and no trace has the number 0 */
 	x->exit_chunks[0] = ipt_xl_exit_chunk();
-	x->exit_chunks[0][0].special = true;
+	x->exit_chunks[0][0].w.special = true;
 	x->cache = ipt_xcalloc(DECODE_SLOTS, sizeof(*x->cache));
 	return x;
 }
