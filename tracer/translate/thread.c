@@ -322,10 +322,9 @@ static enum ipt_xl_ask full(struct ipt_xl_thread *t, uint64_t tsc)
 			submit(t, ptr, tsc);
 		}
 	}
-	for (unsigned int k = 1; k < IPT_XL_SEGMENTS; k++) {
-		unsigned int seg = (t->segment + k) % IPT_XL_SEGMENTS;
-
-		if (ipt_xl_segment_free(t, seg)) {
+	/* The first that is free: those behind are touched when conversion lags only. */
+	for (unsigned int seg = 0; seg < IPT_XL_SEGMENTS; seg++) {
+		if (seg != t->segment && ipt_xl_segment_free(t, seg)) {
 			uint64_t on = after_full(t);
 
 			use_segment(t, seg);

@@ -16,8 +16,8 @@
 
 #define IPT_XL_SLOTS         4096u
 #define IPT_XL_SEGMENTS      6u
-#define IPT_XL_SEGMENT_BYTES (512u << 10)
-#define IPT_XL_SLOT_BYTES    (4ull << 20) /* control block, then segments */
+#define IPT_XL_SEGMENT_BYTES (1u << 20)
+#define IPT_XL_SLOT_BYTES    (8ull << 20) /* control block, then segments */
 #define IPT_XL_CLUSTERS      12u
 #define IPT_XL_CLUSTER_BYTES (64ull << 20)
 
