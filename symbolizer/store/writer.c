@@ -10,9 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pt/pt.h"
 #include "wpriv.h"
 
-#define SB_BUFFER (64u << 10) /* sideband bytes kept before all is flushed */
+#define PART_BYTES (128u << 10) /* kept or lost together, when not all can be kept */
+#define SB_BUFFER  (64u << 10)  /* sideband bytes kept before all is flushed */
 /* Sideband bytes that may still be written after the disk was full: the rest of the reserve is for
  * the manifest. */
 #define SB_AFTER_FULL (IPT_STORE_RESERVE_BYTES / 4)
@@ -94,6 +96,16 @@ static void lose(struct ipt_wthread *t, uint64_t lost, int err)
 	tell_loss(t, lost, false);
 }
 
+/* A piece from the beginning of @p that ends at a PSB; @n: there is none. */
+static size_t first_part(const uint8_t *p, size_t n)
+{
+	size_t psb = 0;
+
+	if (n <= PART_BYTES || ipt_psb_next(p + PART_BYTES, n - PART_BYTES, &psb))
+		return n;
+	return PART_BYTES + psb;
+}
+
 static void write_pt(struct ipt_wthread *t, const void *p, size_t n)
 {
 	struct ipt_writer *w = t->w;
@@ -113,7 +125,15 @@ static void write_pt(struct ipt_wthread *t, const void *p, size_t n)
 				  w->zstd ? z.len : n);
 	ipt_buf_fini(&z);
 	if (err) {
-		lose(t, n, err);
+		size_t part = w->zstd ? n : first_part(p, n);
+
+		/* There may be room for some of it. */
+		if (part == n) {
+			lose(t, n, err);
+			return;
+		}
+		write_pt(t, p, part);
+		write_pt(t, (const uint8_t *)p + part, n - part);
 		return;
 	}
 	t->file_pos += n;

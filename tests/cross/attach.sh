@@ -302,7 +302,7 @@ filter()
 {
 	mkfifo go
 	# Attached to before it begins.
-	sh -c 'read -r x <go; exec "$0" together 1500' "$progs/tight" >out &
+	sh -c 'read -r x <go; exec "$0" together 5000' "$progs/tight" >out &
 	target=$!
 	"$IPTRACE" -q --engine=$engine -o dir -p $target 2>said &
 	recorder=$!
